@@ -31,7 +31,7 @@ func discardedCalls(svc *session.Service, task string) (calls []string, err erro
 	on := st.Steps.PathSet(st.Current)
 	err = svc.Ops(task, 0, func(o op.Op) error {
 		b, ok := o.Body.(*op.ModelReplied)
-		if !ok || o.Step >= len(on) || on[o.Step] || !st.Steps.Ended(o.Step) {
+		if !ok || o.Step >= len(on) || on[o.Step] || !st.Steps.At(o.Step).Ended {
 			return nil
 		}
 		for _, c := range b.Calls {

@@ -249,7 +249,7 @@ func TestKept(t *testing.T) {
 			t.Errorf("step %d holds %q, want %q", step, got, want)
 		}
 	}
-	if st.Steps.Saved(1) {
+	if st.Steps.At(1).Saved {
 		t.Error("step 1 has a snapshot, and nothing was kept then")
 	}
 	if _, err := os.Stat(filepath.Join(svc.Home.Task(done.Task), "kept")); !errors.Is(err, os.ErrNotExist) {
@@ -343,7 +343,7 @@ func TestOpenCodeSnapshots(t *testing.T) {
 			t.Errorf("step %d holds %q, want %q", step, got, want)
 		}
 	}
-	if st, err := svc.State(task); err != nil || st.Steps.Saved(2) {
+	if st, err := svc.State(task); err != nil || st.Steps.At(2).Saved {
 		t.Errorf("a step whose tree is gone has a snapshot; %v", err)
 	}
 }

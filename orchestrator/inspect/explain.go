@@ -297,7 +297,7 @@ func (x *explainer) why(e projection.Entry) string {
 		return src.words
 	case src.rule != "":
 		return src.rule
-	case e.Step < len(x.onPath) && x.state.Steps.Ended(e.Step) && !x.onPath[e.Step]:
+	case e.Step < len(x.onPath) && x.state.Steps.At(e.Step).Ended && !x.onPath[e.Step]:
 		return "left by a jump and kept in full: what was discarded is within the EAS"
 	}
 	return ""

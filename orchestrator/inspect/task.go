@@ -60,7 +60,7 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 	}
 	for _, c := range st.Subagents {
 		row := Subagent{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
-		row.Left = c.Step < st.Steps.Len() && st.Steps.Ended(c.Step) && !st.Steps.OnPath(c.Step, st.Current)
+		row.Left = c.Step < st.Steps.Len() && st.Steps.At(c.Step).Ended && !st.Steps.OnPath(c.Step, st.Current)
 		if c.Running {
 			row.State = "working"
 		}

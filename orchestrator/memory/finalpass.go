@@ -63,7 +63,7 @@ func (m *Memory) readLeft(ctx, keep context.Context, asks consult.Model, ranges 
 		req.Ops = append(req.Ops, ops...)
 		ids := slices.Collect(m.State().Steps.In(ranges[i : i+1]))
 		last := m.State().Steps.At(ids[len(ids)-1])
-		req.Starts = append(req.Starts, m.State().Steps.Parent(ids[0]))
+		req.Starts = append(req.Starts, m.State().Steps.At(ids[0]).Parent)
 		req.From = last.ID
 		if !slices.Contains(reasons, last.LeftBy) && last.LeftBy != "" {
 			reasons = append(reasons, last.LeftBy)

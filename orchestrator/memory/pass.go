@@ -209,7 +209,7 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 	effects := notice.LedgerOf(m.dir, ops).Effects
 	// The block of an earlier pass already replaces these.
 	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
-		return m.State().Steps.Compacted(o.Step) && o.Kind() != op.KindPassDone && o.Kind() != op.KindJumpIntended
+		return m.State().Steps.At(o.Step).Compacted && o.Kind() != op.KindPassDone && o.Kind() != op.KindJumpIntended
 	})
 	var words []op.Op
 	on := m.State().Steps.PathSet(m.State().Current)
@@ -225,7 +225,7 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 	req.Live = make(map[int]int, len(on))
 	for id, live := range on {
 		if live {
-			req.Live[id] = m.State().Steps.Parent(id)
+			req.Live[id] = m.State().Steps.At(id).Parent
 		}
 	}
 	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{

@@ -222,7 +222,7 @@ func (t *Task) liveAgain(j *state.Jumping) string {
 	var again []int
 	left := t.Ledger.State().Steps.PathSet(j.From)
 	for _, id := range t.Ledger.State().Steps.Path(j.To) {
-		if !left[id] && t.Ledger.State().Steps.Compacted(id) {
+		if !left[id] && t.Ledger.State().Steps.At(id).Compacted {
 			again = append(again, id)
 		}
 	}

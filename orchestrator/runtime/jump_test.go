@@ -41,7 +41,7 @@ func TestPassWithoutItsJump(t *testing.T) {
 		if !strings.Contains(text, "Mind the tabs.") || !strings.Contains(text, "a long output") || strings.Contains(text, "[ANAMNESIS_BLOCK]") {
 			t.Errorf("%s: the pass took effect without its jump:\n%s", name, text)
 		}
-		if s.Steps.Compacted(1) || s.Totals.Blocks != 0 {
+		if s.Steps.At(1).Compacted || s.Totals.Blocks != 0 {
 			t.Errorf("%s: step 1 is compacted", name)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSealInsideAJump(t *testing.T) {
 	s := optest.Fold(t, state.Fold, optest.Parse(t, strings.Replace(passing, "pass.done", "log.sealed 1 {}\npass.done", 1)+
 		"log.sealed 1 {}\njump.intended 2 {\"from\":1,\"to\":0}\n"))
 
-	if !s.Steps.Compacted(1) || s.Steps.At(1).Last != 10 {
+	if !s.Steps.At(1).Compacted || s.Steps.At(1).Last != 10 {
 		t.Errorf("step 1: %+v, want compacted and ending with op 10", s.Steps.At(1))
 	}
 }

@@ -98,8 +98,8 @@ func TestMailRestoresFiles(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(task.Place.Dir, "b")); err == nil {
 		t.Error("b is still there")
 	}
-	if st := task.Ledger.State(); st.Totals.Jumps != 1 || st.Totals.Mails != 0 || st.Steps.Parent(4) != 1 {
-		t.Errorf("%d jumps, %d D-Mails, step 4 after step %d", st.Totals.Jumps, st.Totals.Mails, st.Steps.Parent(4))
+	if st := task.Ledger.State(); st.Totals.Jumps != 1 || st.Totals.Mails != 0 || st.Steps.At(4).Parent != 1 {
+		t.Errorf("%d jumps, %d D-Mails, step 4 after step %d", st.Totals.Jumps, st.Totals.Mails, st.Steps.At(4).Parent)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestMailStaysHere(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(task.Place.Dir, "a")); err != nil || string(data) != "two" {
 		t.Errorf("a holds %q, %v", data, err)
 	}
-	if st := task.Ledger.State(); st.Steps.Parent(4) != 3 || st.Current != 4 {
-		t.Errorf("step 4 after step %d, current %d", st.Steps.Parent(4), st.Current)
+	if st := task.Ledger.State(); st.Steps.At(4).Parent != 3 || st.Current != 4 {
+		t.Errorf("step 4 after step %d, current %d", st.Steps.At(4).Parent, st.Current)
 	}
 }
 

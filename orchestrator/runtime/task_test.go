@@ -117,7 +117,7 @@ func TestInterruptedStep(t *testing.T) {
 	if st.Jump.Pending != nil || st.Totals.Jumps != 0 {
 		t.Errorf("the jump of the interrupted step is still to come: %+v", st.Jump.Pending)
 	}
-	if st.Steps.Len() < 2 || !st.Steps.Ended(1) || !st.Steps.Saved(1) {
+	if st.Steps.Len() < 2 || !st.Steps.At(1).Ended || !st.Steps.At(1).Saved {
 		t.Errorf("step 1 has no checkpoint: %+v", st.Steps)
 	}
 	text := string(optest.Render(st.Context.Chat()))

@@ -42,7 +42,7 @@ func (s *State) place(o op.Op) error {
 	switch {
 	case o.Step < s.Steps.Len():
 		// An ended step takes no more operations: later ones are the log's own.
-		if !s.Steps.Ended(o.Step) {
+		if !s.Steps.At(o.Step).Ended {
 			s.Steps.Edit(o.Step, func(st *steps.Step) { st.Last = o.Seq })
 		}
 	case o.Step == s.Steps.Len():
@@ -331,7 +331,7 @@ func (s *State) returned(o op.Op, b *op.ToolReturned) error {
 }
 
 func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
-	if s.Steps.Ended(o.Step) {
+	if s.Steps.At(o.Step).Ended {
 		return fmt.Errorf("%w: step %d ended twice", ErrStream, o.Step)
 	}
 	if b.Parent < 0 || b.Parent > o.Step || (b.Parent == o.Step && o.Step != 0) {
@@ -360,7 +360,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 
 // jumped applies the end of a jump.
 func (s *State) jumped(b *op.JumpDone) error {
-	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
+	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.At(b.To).Ended {
 		return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
 	}
 	if j := s.Jump.Intended; j != nil && j.Backward && j.By == op.ByAgent {
@@ -380,7 +380,7 @@ func (s *State) jumped(b *op.JumpDone) error {
 	s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
 	s.Todos = s.Steps.At(b.To).Todos
 	s.Calls.redo(&s.Steps, s.Current)
-	if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {
+	if n := s.Steps.Len() - 1; !s.Steps.At(n).Ended {
 		s.Steps.Edit(n, func(st *steps.Step) { st.Parent = b.To })
 	}
 	s.Totals.Jumps++
@@ -392,7 +392,7 @@ func (s *State) jumped(b *op.JumpDone) error {
 // mailDelivered applies the end of a D-Mail that moved no files. It counts as a jump back to
 // its checkpoint.
 func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
-	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
+	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.At(b.To).Ended {
 		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
 	}
 	s.takeEffect()

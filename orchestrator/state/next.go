@@ -108,7 +108,7 @@ func Next(s *State, lim Limits) Action {
 	if s.World.Restoring != nil {
 		return Action{Kind: ActTellRestore}
 	}
-	if s.Steps.Len() == 0 || !s.Steps.Ended(0) {
+	if s.Steps.Len() == 0 || !s.Steps.At(0).Ended {
 		if !s.Turn.Open {
 			return Action{Kind: ActIdle} // opened, but without a durable request
 		}

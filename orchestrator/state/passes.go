@@ -30,7 +30,7 @@ func (s *State) learned(p projection.Pass) {
 // Carried reports whether the context holds the user's words of an operation separately: a
 // pass that makes room or a D-Mail removed it and carried its words over.
 func (s *State) Carried(o op.Op) bool {
-	return o.Seq <= s.Pressure.Compacted || s.Steps.Carried(o.Step)
+	return o.Seq <= s.Pressure.Compacted || s.Steps.At(o.Step).Carried
 }
 
 // PassFor is the rule. It returns which of the steps that a jump discards, or of all discarded
@@ -78,7 +78,7 @@ func (s *State) PlannedPasses(to int, discarded []int, forced bool) []PlannedPas
 // Settled reports whether an operation belongs to a step that a jump has left or a pass
 // replaces: the user's words in it were then carried over.
 func (s *State) Settled(o op.Op) bool {
-	return s.Steps.Compacted(o.Step) || !s.Steps.OnPath(o.Step, s.Current)
+	return s.Steps.At(o.Step).Compacted || !s.Steps.OnPath(o.Step, s.Current)
 }
 
 // Repairs is the search for what made a failed command succeed.

@@ -197,7 +197,7 @@ func NewOutline() *State { return &State{Context: projection.Off()} }
 
 // Checkpoint returns the ended step id, or an error that names the valid ones.
 func (s *State) Checkpoint(id int) (steps.Step, error) {
-	if id < 0 || id >= s.Steps.Len() || !s.Steps.Ended(id) {
+	if id < 0 || id >= s.Steps.Len() || !s.Steps.At(id).Ended {
 		return steps.Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.Steps.Valid())
 	}
 	return s.Steps.At(id), nil

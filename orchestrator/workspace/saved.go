@@ -109,7 +109,7 @@ func Resolve(ctx context.Context, h taskdir.Home, w *worldstate.World, task, nam
 	id, err := strconv.Atoi(step)
 	if err == nil && task != "" && h.HasTask(task) {
 		st, err := taskdir.ReadState(h, task)
-		if err == nil && sameStore(h.StoreOf(&st.Opened), w) && id >= 0 && id < st.Steps.Len() && st.Steps.Saved(id) {
+		if err == nil && sameStore(h.StoreOf(&st.Opened), w) && id >= 0 && id < st.Steps.Len() && st.Steps.At(id).Saved {
 			commits, _, err := Commits(h, task, st, w, id)
 			if err != nil {
 				return "", err

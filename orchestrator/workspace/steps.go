@@ -28,8 +28,8 @@ func (p *Place) CommitAt(id int) (worldstate.ID, error) {
 	if id < 0 || id >= p.State().Steps.Len() {
 		return "", nil
 	}
-	for id > 0 && !p.State().Steps.Saved(id) {
-		id = p.State().Steps.Parent(id)
+	for id > 0 && !p.State().Steps.At(id).Saved {
+		id = p.State().Steps.At(id).Parent
 	}
 	w, err := p.WorldOf(id)
 	return w.Commit, err

@@ -290,7 +290,7 @@ func (b *Builder) Timeline() Timeline {
 	live := b.live()
 	for i := range tl.Rows {
 		if r := &tl.Rows[i]; r.Kind == RowStep {
-			r.OnPath, r.Compacted = live[r.Step], st.Steps.Compacted(r.Step)
+			r.OnPath, r.Compacted = live[r.Step], st.Steps.At(r.Step).Compacted
 		}
 	}
 	return tl
@@ -328,7 +328,7 @@ func (b *Builder) Marks() (out []Row) {
 // UnderWay returns the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (steps.Step, bool) {
 	st := b.State()
-	if n := st.Steps.Len(); n > 0 && !st.Steps.Ended(n-1) && st.Turn.Open {
+	if n := st.Steps.Len(); n > 0 && !st.Steps.At(n-1).Ended && st.Turn.Open {
 		return st.Steps.At(n - 1), true
 	}
 	return steps.Step{}, false
@@ -339,7 +339,7 @@ func (b *Builder) UnderWay() (steps.Step, bool) {
 func (b *Builder) Steps() int {
 	st := b.State()
 	n := st.Steps.Len()
-	if n > 0 && !st.Steps.Ended(n-1) && !st.Turn.Open {
+	if n > 0 && !st.Steps.At(n-1).Ended && !st.Turn.Open {
 		n--
 	}
 	return n
@@ -371,7 +371,7 @@ func CallEnd(b *op.ToolReturned) string {
 // longer in the files. It is valid until the next Add.
 func (b *Builder) Discarded() func(step int) bool {
 	live := b.live()
-	return func(step int) bool { return step < len(live) && !live[step] && b.state.Steps.Ended(step) }
+	return func(step int) bool { return step < len(live) && !live[step] && b.state.Steps.At(step).Ended }
 }
 
 // Read returns the timeline of a task.

@@ -131,7 +131,7 @@ type placed struct{ step, lane int }
 func order(steps *steps.Tree, live []bool) []placed {
 	children := make([][]int, len(live))
 	for id := 1; id < len(live); id++ {
-		parent := steps.Parent(id)
+		parent := steps.At(id).Parent
 		children[parent] = append(children[parent], id)
 	}
 	out := make([]placed, 0, len(live))
@@ -141,7 +141,7 @@ func order(steps *steps.Tree, live []bool) []placed {
 		out = append(out, at)
 		next := -1
 		for _, c := range children[at.step] {
-			if live[c] || !steps.Ended(c) || !live[at.step] {
+			if live[c] || !steps.At(c).Ended || !live[at.step] {
 				next = c
 			}
 		}

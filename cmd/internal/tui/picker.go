@@ -238,7 +238,7 @@ func (m *screen) pickStep() tea.Cmd {
 			if r.Changed > 0 && n.Step > 0 {
 				what = quote.Number(r.Changed, "file")
 			}
-			if n.Step == b.State().Steps.Parent(b.State().Current) {
+			if n.Step == b.State().Steps.At(b.State().Current).Parent {
 				p.at = len(p.rows)
 			}
 			begins := n.ParentRow >= 0 && tree.Nodes[n.ParentRow].Lane < n.Lane

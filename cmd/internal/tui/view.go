@@ -223,7 +223,7 @@ func (m *screen) standing() []string {
 // branch returns the step at which the current path last left another; below 0 if it is the first.
 func (m *screen) branch() int {
 	for id := range m.st.Steps.Back(m.st.Current) {
-		if from := m.st.Steps.Parent(id); id > 0 && from != id-1 {
+		if from := m.st.Steps.At(id).Parent; id > 0 && from != id-1 {
 			return from
 		}
 	}

@@ -81,7 +81,7 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 		return p, err
 	}
 	for step > 0 && len(ids[step]) == 0 && step < st.Steps.Len() { // a step without calls follows those before it
-		step = st.Steps.Parent(step)
+		step = st.Steps.At(step).Parent
 	}
 	if len(ids[step]) == 0 {
 		return p, session.Usagef("task %s: no call of the agent comes before this step; jump without --continue and start claude again", task)

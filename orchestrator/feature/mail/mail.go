@@ -139,7 +139,7 @@ func (s *Sender) Pass(ctx context.Context, j *state.Pending) error {
 func validMarks(st *state.State, above int) []int {
 	var valid []int
 	for number, mark := range st.Marked {
-		if number > above && st.Steps.Ended(mark.Step) {
+		if number > above && st.Steps.At(mark.Step).Ended {
 			valid = append(valid, number)
 		}
 	}

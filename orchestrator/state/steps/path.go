@@ -20,7 +20,7 @@ func (t *Tree) Path(id int) []int {
 func (t *Tree) Back(id int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for yield(id) && id > 0 {
-			id = t.Parent(id)
+			id = t.List[id].Parent
 		}
 	}
 }
@@ -40,7 +40,7 @@ func (t *Tree) PathSet(to int) []bool {
 // OnPath reports whether step id is on the path to step to.
 func (t *Tree) OnPath(id, to int) bool {
 	for to > id {
-		to = t.Parent(to)
+		to = t.List[to].Parent
 	}
 	return to == id
 }
@@ -50,14 +50,14 @@ func (t *Tree) Discarded(from, to int) []int {
 	var out []int
 	for at := from; at != to; { // of the two, the later one is replaced by its parent, whose id is smaller
 		if at < to {
-			to = t.Parent(to)
+			to = t.List[to].Parent
 			continue
 		}
 		out = append(out, at)
 		if at == 0 {
 			break
 		}
-		at = t.Parent(at)
+		at = t.List[at].Parent
 	}
 	slices.Reverse(out)
 	return out
@@ -68,7 +68,7 @@ func (t *Tree) Discarded(from, to int) []int {
 func (t *Tree) LeftFrom(to, from int) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		for id := range t.Len() {
-			if id == to || t.Parent(id) != to || !t.Ended(id) || t.OnPath(id, from) {
+			if id == to || t.List[id].Parent != to || !t.List[id].Ended || t.OnPath(id, from) {
 				continue
 			}
 			if st := t.At(id); st.LeftBy != "" && !yield(st) {
@@ -81,7 +81,7 @@ func (t *Tree) LeftFrom(to, from int) iter.Seq[Step] {
 // Valid names the steps that have ended.
 func (t *Tree) Valid() string {
 	last := t.Len() - 1
-	if last >= 0 && !t.Ended(last) {
+	if last >= 0 && !t.List[last].Ended {
 		last--
 	}
 	switch {
@@ -130,7 +130,7 @@ func IDRanges(ids []int) string {
 func (t *Tree) Branches(steps []int) [][]int {
 	var out [][]int
 	for i, id := range steps {
-		if i > 0 && steps[i-1] == id-1 && t.Parent(id) == id-1 {
+		if i > 0 && steps[i-1] == id-1 && t.List[id].Parent == id-1 {
 			out[len(out)-1] = append(out[len(out)-1], id)
 			continue
 		}
@@ -143,9 +143,9 @@ func (t *Tree) Branches(steps []int) [][]int {
 func (t *Tree) In(ranges []op.Range) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, r := range ranges {
-			first := sort.Search(t.Len(), func(i int) bool { return t.First(i) >= r.First })
-			for i := first; i < t.Len() && r.Contains(t.First(i)); i++ {
-				if t.Ended(i) && !yield(i) {
+			first := sort.Search(t.Len(), func(i int) bool { return t.List[i].First >= r.First })
+			for i := first; i < t.Len() && r.Contains(t.List[i].First); i++ {
+				if t.List[i].Ended && !yield(i) {
 					return
 				}
 			}
@@ -155,7 +155,7 @@ func (t *Tree) In(ranges []op.Range) iter.Seq[int] {
 
 // Next returns the id of the step under way, or of the next one.
 func (t *Tree) Next() int {
-	if n := t.Len(); n > 0 && !t.Ended(n-1) {
+	if n := t.Len(); n > 0 && !t.List[n-1].Ended {
 		return n - 1
 	}
 	return t.Len()
@@ -166,17 +166,17 @@ func (t *Tree) CountEnded() int { return max(t.Next()-1, 0) }
 
 // Raw returns the steps that are discarded when the path leads to step to, and that the
 // context still holds in full.
-func (t *Tree) Raw(to int) []int { return t.left(to, t.Compacted) }
+func (t *Tree) Raw(to int) []int { return t.left(to, func(st Step) bool { return st.Compacted }) }
 
 // Unread returns the steps off the path to step to that no pass has read.
-func (t *Tree) Unread(to int) []int { return t.left(to, t.Read) }
+func (t *Tree) Unread(to int) []int { return t.left(to, func(st Step) bool { return st.Read }) }
 
 // left returns the ended steps off a path, but for some.
-func (t *Tree) left(to int, but func(id int) bool) []int {
+func (t *Tree) left(to int, but func(st Step) bool) []int {
 	live := t.PathSet(to)
 	var out []int
 	for id := range live {
-		if t.Ended(id) && !live[id] && !but(id) {
+		if t.List[id].Ended && !live[id] && !but(t.List[id]) {
 			out = append(out, id)
 		}
 	}
@@ -185,5 +185,5 @@ func (t *Tree) left(to int, but func(id int) bool) []int {
 
 // Uncompacted returns those of some steps that the context still holds in full.
 func (t *Tree) Uncompacted(steps []int) []int {
-	return slices.DeleteFunc(slices.Clone(steps), t.Compacted)
+	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return t.List[id].Compacted })
 }

@@ -70,27 +70,6 @@ func (t *Tree) At(id int) Step { return t.List[id] }
 // All returns the steps by their ids, in order.
 func (t *Tree) All() iter.Seq2[int, Step] { return slices.All(t.List) }
 
-// Parent is At(id).Parent.
-func (t *Tree) Parent(id int) int { return t.List[id].Parent }
-
-// First returns the seq of a step's first operation.
-func (t *Tree) First(id int) uint64 { return t.List[id].First }
-
-// Ended reports whether a step's world was saved.
-func (t *Tree) Ended(id int) bool { return t.List[id].Ended }
-
-// Saved reports whether a step has a checkpoint.
-func (t *Tree) Saved(id int) bool { return t.List[id].Saved }
-
-// Compacted reports whether the block of a pass replaces a step.
-func (t *Tree) Compacted(id int) bool { return t.List[id].Compacted }
-
-// Carried reports whether a D-Mail carried the user's words from a step over.
-func (t *Tree) Carried(id int) bool { return t.List[id].Carried }
-
-// Read reports whether an anamnesis pass has read a step.
-func (t *Tree) Read(id int) bool { return t.List[id].Read }
-
 // Add appends the next step.
 func (t *Tree) Add(st Step) { t.List = append(t.List, st) }
 
