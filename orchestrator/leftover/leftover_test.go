@@ -1,56 +1,22 @@
 package leftover
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/journal"
-	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/workspace"
-	"anamnesis/worldstate"
 )
 
 // open opens a task of a home, in the directory w of it, and records operations.
 func open(t *testing.T, root, id string, parent *op.Parent, bodies ...op.Body) *workspace.Place {
 	t.Helper()
-	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
-	dir := filepath.Join(root, "w")
-	for _, d := range []string{dir, h.Task(id)} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	world, err := workspace.OpenDirectory(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = world.Close() })
-	count, err := tokens.ForEncoding("r50k_base")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
-	o.Stream.Now = time.Now
-	ledger, err := journal.OpenLedger(h, id, count, 0, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ledger.Journal.Close() })
-	p := workspace.NewPlace(world, ledger, workspace.Options{})
-	all := append([]op.Body{&op.TaskOpened{Task: id, Dir: dir, Parent: parent}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}, bodies...)
-	if err := p.Record(t.Context(), all...); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return gatetest.Open(t, root, op.TaskOpened{Task: id, Parent: parent}, bodies...)
 }
 
 func none(string) bool { return false }

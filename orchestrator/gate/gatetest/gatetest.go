@@ -22,10 +22,17 @@ import (
 // Place returns the place of a task whose model has just replied with some calls.
 func Place(t *testing.T, opened op.TaskOpened, calls ...op.Call) *workspace.Place {
 	t.Helper()
-	root := t.TempDir()
+	opened.Task = "t"
+	return Open(t, t.TempDir(), opened, &op.ModelReplied{Calls: calls})
+}
+
+// Open opens a task in the directory w of a home, and records operations behind the question to the
+// model.
+func Open(t *testing.T, root string, opened op.TaskOpened, bodies ...op.Body) *workspace.Place {
+	t.Helper()
 	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
 	dir := filepath.Join(root, "w")
-	for _, d := range []string{dir, h.Task("t")} {
+	for _, d := range []string{dir, h.Task(opened.Task)} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -41,15 +48,15 @@ func Place(t *testing.T, opened op.TaskOpened, calls ...op.Call) *workspace.Plac
 	}
 	jo := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
 	jo.Stream.Now = time.Now
-	ledger, err := journal.OpenLedger(h, "t", count, 0, jo)
+	ledger, err := journal.OpenLedger(h, opened.Task, count, 0, jo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Journal.Close() })
 	place := workspace.NewPlace(world, ledger, workspace.Options{})
-	opened.Task, opened.Dir = "t", dir
-	err = place.Record(t.Context(), &opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}, &op.ModelReplied{Calls: calls})
-	if err != nil {
+	opened.Dir = dir
+	bodies = append([]op.Body{&opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}, bodies...)
+	if err := place.Record(t.Context(), bodies...); err != nil {
 		t.Fatal(err)
 	}
 	return place
