@@ -150,7 +150,7 @@ func TextArg(args json.RawMessage, name string) string {
 // with a call of this reply.
 func (g *Gate) approvedSame(print string) bool {
 	known := false
-	g.place.Journal.Look(func(queue []op.Op) {
+	g.place.Journal.ReadQueue(func(queue []op.Op) {
 		known = g.place.State().Grants.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
 			b, ok := o.Body.(*op.ApprovalDecided)
 			return ok && b.Same && b.Print == print
@@ -163,7 +163,7 @@ func (g *Gate) approvedSame(print string) bool {
 // possibly with a call of this reply.
 func (g *Gate) approvedLike(f approval.Facts) bool {
 	var texts []string
-	g.place.Journal.Look(func(queue []op.Op) {
+	g.place.Journal.ReadQueue(func(queue []op.Op) {
 		texts = slices.Clone(g.place.State().Grants.Rules)
 		for _, o := range queue {
 			if b, ok := o.Body.(*op.ApprovalDecided); ok {

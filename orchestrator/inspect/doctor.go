@@ -425,8 +425,7 @@ func (x *examination) vault() {
 		x.add(opstream.SeverityNotice, path, "%v", err)
 		return
 	}
-	v := &journal.Vault{Entries: map[string][]journal.VaultEntry{}}
-	if err := v.Read(data[:strings.LastIndexByte(string(data), '\n')+1]); err != nil {
+	if err := journal.CheckVault(data); err != nil {
 		x.add(opstream.SeverityCorrupt, path, "%v", err)
 	}
 }

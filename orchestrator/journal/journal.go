@@ -112,11 +112,12 @@ func (j *Journal) PostWith(ctx context.Context, make func(queue []op.Op) ([]op.B
 	return j.appendLocked(ctx, entries, bodies...)
 }
 
-// Look shows the operations that are not folded yet. Neither they nor the state change meanwhile.
-func (j *Journal) Look(see func(queue []op.Op)) {
+// ReadQueue calls read with the operations that are not folded yet. Neither they nor the state
+// change meanwhile.
+func (j *Journal) ReadQueue(read func(queue []op.Op)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	see(j.queue)
+	read(j.queue)
 }
 
 // Settle folds what was posted into the state. Only the goroutine

@@ -51,10 +51,6 @@ func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEver
 // task.
 func (l *Ledger) Advanced() bool { return !l.unusable && l.state.Last != l.takenOver }
 
-// SnapshotRefused returns why the snapshot beside the stream was not used and the whole
-// stream was folded. It is nil if it was used, or none exists.
-func (l *Ledger) SnapshotRefused() error { return l.Journal.Log().SnapshotRefused() }
-
 // catchUp folds the stream on disk, from its snapshot on.
 func (l *Ledger) catchUp() error {
 	l.state = *state.FromSnapshot(l.Journal.Log())

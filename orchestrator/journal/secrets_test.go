@@ -38,9 +38,9 @@ func TestVault(t *testing.T) {
 	add(two, "a.ini", "y")
 	add(bin, "a.ini", "\xff\x00")
 	add(loose, "", "never kept")
-	before := v.Size
+	before := v.size
 	add(m, "a.ini", "one\n<&>")
-	if v.Size != before {
+	if v.size != before {
 		t.Error("the same entry was written twice")
 	}
 	if err := v.Close(); err != nil {

@@ -27,15 +27,15 @@ type Vault struct {
 
 	mu      sync.Mutex
 	file    *os.File
-	Size    int64
+	size    int64
 	broken  error // a write failed and could not be taken back
-	Entries map[string][]VaultEntry
+	entries map[string][]vaultEntry
 	Learned []redact.Secret // in the order of their lines
 	shared  int             // how many of the family's values were handled
 }
 
-// VaultEntry is a line of the file. An empty File means elsewhere.
-type VaultEntry struct {
+// vaultEntry is a line of the file. An empty File means elsewhere.
+type vaultEntry struct {
 	Marker string `json:"marker"`
 	File   string `json:"file,omitempty"`
 	Text   string `json:"text,omitempty"`
@@ -68,7 +68,7 @@ func OpenVault(path string) (_ *Vault, err error) {
 			err = errors.Join(fmt.Errorf("open the vault %s: %w", path, err), f.Close())
 		}
 	}()
-	v := &Vault{file: f, Entries: map[string][]VaultEntry{}}
+	v := &Vault{file: f, entries: map[string][]vaultEntry{}}
 	data, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
@@ -79,9 +79,9 @@ func OpenVault(path string) (_ *Vault, err error) {
 			return nil, err
 		}
 	}
-	v.Size = int64(len(whole))
+	v.size = int64(len(whole))
 	if len(whole) > 0 {
-		return v, v.Read(whole)
+		return v, v.parse(whole)
 	}
 	v.Key = make([]byte, redact.KeyBytes)
 	rand.Read(v.Key) // never fails
@@ -91,7 +91,13 @@ func OpenVault(path string) (_ *Vault, err error) {
 	return v, durable.Sync(filepath.Dir(path))
 }
 
-func (v *Vault) Read(data []byte) error {
+// CheckVault returns what is damaged of a vault's file, apart from an incomplete last line.
+func CheckVault(data []byte) error {
+	v := &Vault{entries: map[string][]vaultEntry{}}
+	return v.parse(data[:bytes.LastIndexByte(data, '\n')+1])
+}
+
+func (v *Vault) parse(data []byte) error {
 	for n := 1; len(data) > 0; n++ {
 		line, rest, _ := bytes.Cut(data, []byte("\n"))
 		data = rest
@@ -103,11 +109,11 @@ func (v *Vault) Read(data []byte) error {
 			v.Key = head.Key
 			continue
 		}
-		var e VaultEntry
+		var e vaultEntry
 		if err := json.Unmarshal(line, &e); err != nil || e.Marker == "" {
 			return fmt.Errorf("line %d is damaged; if you remove it, its marker can no longer be replaced by its value", n)
 		}
-		v.keep(e)
+		v.index(e)
 	}
 	return nil
 }
@@ -121,8 +127,8 @@ func (v *Vault) Learn(l *redact.Learned) error {
 	defer v.mu.Unlock()
 	more := l.Values(v.shared)
 	for _, s := range more {
-		if !slices.Contains(v.Learned, s) && v.Size <= maxVaultBytes {
-			e := VaultEntry{Marker: learnedMarker, Learned: s.Kind}
+		if !slices.Contains(v.Learned, s) && v.size <= maxVaultBytes {
+			e := vaultEntry{Marker: learnedMarker, Learned: s.Kind}
 			e.put(s.Value)
 			if err := v.write(e); err != nil {
 				return fmt.Errorf("keep a secret in the vault: %w", err)
@@ -134,16 +140,16 @@ func (v *Vault) Learn(l *redact.Learned) error {
 	return nil
 }
 
-func (v *Vault) keep(e VaultEntry) {
+func (v *Vault) index(e vaultEntry) {
 	if e.Learned != "" {
 		v.Learned = append(v.Learned, redact.Secret{Kind: e.Learned, Value: e.secretBytes()})
 		return
 	}
-	v.Entries[e.Marker] = append(v.Entries[e.Marker], e)
+	v.entries[e.Marker] = append(v.entries[e.Marker], e)
 }
 
 // put sets the entry's value.
-func (e *VaultEntry) put(secret string) {
+func (e *vaultEntry) put(secret string) {
 	if utf8.ValidString(secret) {
 		e.Text = secret
 	} else {
@@ -152,7 +158,7 @@ func (e *VaultEntry) put(secret string) {
 }
 
 // secretBytes returns the entry's value.
-func (e *VaultEntry) secretBytes() string {
+func (e *vaultEntry) secretBytes() string {
 	if e.Bytes != nil {
 		return string(e.Bytes)
 	}
@@ -161,22 +167,22 @@ func (e *VaultEntry) secretBytes() string {
 
 // Add records the value of a marker in a file; an empty file means elsewhere.
 func (v *Vault) Add(marker, file, secret string) error {
-	e := VaultEntry{Marker: marker, File: file}
+	e := vaultEntry{Marker: marker, File: file}
 	if file != "" {
 		e.put(secret)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	known := slices.ContainsFunc(v.Entries[marker], func(k VaultEntry) bool {
+	known := slices.ContainsFunc(v.entries[marker], func(k vaultEntry) bool {
 		return k.File == file && k.secretBytes() == e.secretBytes()
 	})
-	if known || v.Size > maxVaultBytes {
+	if known || v.size > maxVaultBytes {
 		return nil
 	}
 	if err := v.write(e); err != nil {
 		return fmt.Errorf("keep a secret in the vault: %w", err)
 	}
-	v.keep(e)
+	v.index(e)
 	return nil
 }
 
@@ -192,15 +198,15 @@ func (v *Vault) write(line any) error {
 	if err := enc.Encode(line); err != nil {
 		return err
 	}
-	_, err := v.file.WriteAt(buf.Bytes(), v.Size)
+	_, err := v.file.WriteAt(buf.Bytes(), v.size)
 	if err == nil {
 		err = v.file.Sync()
 	}
 	if err != nil {
-		v.broken = v.file.Truncate(v.Size)
+		v.broken = v.file.Truncate(v.size)
 		return err
 	}
-	v.Size += int64(buf.Len())
+	v.size += int64(buf.Len())
 	return nil
 }
 
@@ -209,8 +215,8 @@ func (v *Vault) write(line any) error {
 func (v *Vault) Lookup(marker, file string) (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	all := v.Entries[marker]
-	var here []VaultEntry
+	all := v.entries[marker]
+	var here []vaultEntry
 	from := ""
 	for _, e := range all {
 		if e.File == file {

@@ -39,7 +39,6 @@ type Memory struct {
 
 	cards    *knowledgebase.Store
 	layers   knowledgebase.Layers // searched: the project's own cards, if any, and cards
-	quoted   quotedErrors         // of other tasks' cards
 	degraded string               // why the last search used words only, as recorded
 	taint    *anamnesis.TaintLog  // nil until a pass needs it
 

@@ -27,18 +27,6 @@ const (
 	WordsOfCompacted = "What the user said in the steps before:"
 )
 
-// WordsOf returns the user's words among some operations that leave the context, as the model
-// is shown them, so that none is lost. more are words from elsewhere.
-func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) string {
-	var words []Said
-	for _, o := range ops {
-		if b, ok := o.Body.(*op.UserSaid); ok && b.Text != "" {
-			words = append(words, Said{UserSaid: *b, Seq: o.Seq})
-		}
-	}
-	return renderWords(append(words, more...), lead, count)
-}
-
 // Said is one thing a user said.
 type Said struct {
 	op.UserSaid
@@ -46,16 +34,23 @@ type Said struct {
 	Task string // of the subagent it was said to, and a blank; empty: the task itself
 }
 
-// renderWords quotes the words: steering and rejections whole, other texts whole while they
-// fit, otherwise head, tail and where the whole is.
-func renderWords(in []Said, lead string, count func(string) int) string {
-	if len(in) == 0 {
+// WordsOf quotes the user's words among some operations that leave the context, so that none is
+// lost: steering and rejections whole, other texts whole while they fit, otherwise head, tail and
+// where the whole is. more are words from elsewhere.
+func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) string {
+	var words []Said
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.UserSaid); ok && b.Text != "" {
+			words = append(words, Said{UserSaid: *b, Seq: o.Seq})
+		}
+	}
+	if words = append(words, more...); len(words) == 0 {
 		return ""
 	}
 	var sb strings.Builder
 	sb.WriteString(lead)
 	budget := maxWordsTokens
-	for _, s := range in {
+	for _, s := range words {
 		text := s.Text
 		if s.Source == op.SourceRequest || s.Source == op.SourceAnswer {
 			if n := count(text); n > budget {
@@ -183,8 +178,15 @@ func (n jumpNotice) String() string {
 		sb.WriteString("[END OF DISCARDED STEPS]\n")
 	}
 	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. %s\n", way, n.jump.From, n.jump.To, n.why())
-	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d%s.", n.jump.To, n.except())
-	n.writeChanges(&sb)
+	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d", n.jump.To)
+	if len(n.done.Kept) > 0 {
+		sb.WriteString(", except for what is left as it is")
+	}
+	sb.WriteByte('.')
+	if len(n.changed) == 0 {
+		sb.WriteString(" No file had to change.")
+	}
+	writeKinds(&sb, n.changed, "There again", "Changed back", "Gone again")
 	if n.unobserved && len(n.changed) > 0 {
 		fmt.Fprintf(&sb, " Whether another program changed some of these while your calls ran is unknown; snapshot %.12s has them as they were.", n.jump.FromCommit)
 	}
@@ -242,13 +244,6 @@ func (n jumpNotice) why() string {
 	return "No reason was given."
 }
 
-func (n jumpNotice) except() string {
-	if len(n.done.Kept) == 0 {
-		return ""
-	}
-	return ", except for what is left as it is"
-}
-
 // writeReads warns that earlier reads may no longer hold. A command may have read files that
 // no record names.
 func (n jumpNotice) writeReads(sb *strings.Builder) {
@@ -265,16 +260,6 @@ func (n jumpNotice) writeReads(sb *strings.Builder) {
 	if len(names) > 0 {
 		fmt.Fprintf(sb, " You read these there, and the jump changed them: %s.", List(names, len(names)))
 	}
-}
-
-// writeChanges lists what the jump did to files, for the agent that continues: removed,
-// present again, different.
-func (n jumpNotice) writeChanges(sb *strings.Builder) {
-	if len(n.changed) == 0 {
-		sb.WriteString(" No file had to change.")
-		return
-	}
-	writeKinds(sb, n.changed, "There again", "Changed back", "Gone again")
 }
 
 // Limits of the search for what a jump left changed.

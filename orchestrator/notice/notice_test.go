@@ -38,7 +38,7 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	}, changed, discarded, nil, nil, "0 to 4"))
 	optest.Golden(t, "notice/back_folded.txt", Jump("/w", back, &op.JumpDone{Compacted: true}, nil, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
 	optest.Golden(t, "notice/forward.txt", Jump("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, nil, "0 to 4"))
-	optest.Golden(t, "notice/words.txt", renderWords([]Said{
+	optest.Golden(t, "notice/words.txt", WordsOf(nil, []Said{
 		said(7, op.SourceSteer, "Use tabs, and mind the\nsecond line."),
 		said(9, op.SourceRejection, "No: never touch the vendored code."),
 		{op.UserSaid{Text: "1", Source: op.SourceAnswer, Question: "Which port shall I use?\n  1. 8080\n  2. 9090"}, 10, ""},
@@ -59,15 +59,15 @@ func said(seq uint64, source op.Source, text string) Said {
 func TestWordsAreWhole(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("every word counts ", 2000))
 	for _, source := range []op.Source{op.SourceSteer, op.SourceRejection} {
-		if got := renderWords([]Said{said(1, source, long)}, WordsOfLeft, countWords); !strings.Contains(got, long) {
+		if got := WordsOf(nil, []Said{said(1, source, long)}, WordsOfLeft, countWords); !strings.Contains(got, long) {
 			t.Errorf("%s was shortened to %d bytes", source, len(got))
 		}
 	}
 	short := strings.TrimSpace(strings.Repeat("word ", maxWordsTokens))
-	if got := renderWords([]Said{said(1, op.SourceRequest, short)}, WordsOfLeft, countWords); !strings.Contains(got, short) {
+	if got := WordsOf(nil, []Said{said(1, op.SourceRequest, short)}, WordsOfLeft, countWords); !strings.Contains(got, short) {
 		t.Error("a request within the budget was shortened")
 	}
-	got := renderWords([]Said{said(3, op.SourceRequest, long)}, WordsOfLeft, countWords)
+	got := WordsOf(nil, []Said{said(3, op.SourceRequest, long)}, WordsOfLeft, countWords)
 	if strings.Contains(got, long) || !strings.Contains(got, "the whole is op 3") {
 		t.Errorf("a request over the budget is not shortened with a pointer: %d bytes", len(got))
 	}

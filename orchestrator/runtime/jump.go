@@ -24,7 +24,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	}
 	// Once begun, a jump is completed: an interruption only shortens the pass.
 	keep, was := context.WithoutCancel(ctx), t.Ledger.State().Jump.Intended
-	if err := t.takeOver(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
+	if err := t.continueTask(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
 	}
 	if was != nil && was.To == j.To && t.Ledger.State().Current == j.To && (was.Overwrite || !j.Overwrite) {
@@ -55,10 +55,10 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	return done, err
 }
 
-// takeOver records that this process continues the task, and closes what a dead process left
+// continueTask records that this process continues the task, and closes what a dead process left
 // open: its jump is finished if it had begun, its restore is reported, and calls that never
 // began are closed with the text notRun.
-func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {
+func (t *Task) continueTask(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {
 	t.nameDir(resumed)
 	if err := t.Ledger.Record(keep, resumed); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 // a new plan is made.
 func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) error {
 	j := t.Ledger.State().Jump.Intended
-	m, err := t.Place.CarryOut(ctx, j, planned)
+	m, err := t.Place.MoveForJump(ctx, j, planned)
 	if err != nil {
 		return err
 	}

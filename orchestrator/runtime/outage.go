@@ -77,7 +77,7 @@ func (t *Task) awaitProvider(ctx context.Context) bool {
 			return true
 		}
 		posted := false
-		t.Ledger.Journal.Look(func(queue []op.Op) { posted = len(queue) > 0 })
+		t.Ledger.Journal.ReadQueue(func(queue []op.Op) { posted = len(queue) > 0 })
 		if posted {
 			return false
 		}

@@ -134,7 +134,7 @@ func (w *working) create(ctx context.Context) error {
 
 // calledAt returns the operation that began a call of the reply under way.
 func (t *subagents) calledAt(call string) (seq uint64) {
-	t.ledger.Journal.Look(func(queue []op.Op) {
+	t.ledger.Journal.ReadQueue(func(queue []op.Op) {
 		for _, o := range queue {
 			if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
 				seq = o.Seq

@@ -19,7 +19,6 @@ import (
 	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/leftover"
-	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -115,9 +114,6 @@ type Guards struct {
 	Approval string            // overrides the task's mode in this process
 	Rules    []approval.Rule   // the user's and the project's, beside those the task was opened with
 	Sandbox  guard.Confinement // overrides that of the task's commands in this process
-	// Polling names calls that may be repeated in an unchanged world, because
-	// they wait for something outside it; nil: loop.Polling.
-	Polling []loop.Pattern
 	// RunUndone lets a call that a jump has undone run in the same state of the files without
 	// asking first.
 	RunUndone bool

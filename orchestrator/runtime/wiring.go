@@ -53,7 +53,7 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 			return effects
 		}),
 		reflect:  reflect.New(p.Ledger, m, reflecting),
-		repeat:   repeat.New(p, tools, repeat.Options{Polling: o.Guards.Polling, RunUndone: o.Guards.RunUndone}),
+		repeat:   repeat.New(p, tools, o.Guards.RunUndone),
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
 	f.subagents = &subagents{opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools}

@@ -25,7 +25,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 		return worldstate.Result{}, err
 	}
 	keep := context.WithoutCancel(ctx)
-	if err := t.takeOver(ctx, keep, resumed, "Not run: the user took the task over before it began."); err != nil {
+	if err := t.continueTask(ctx, keep, resumed, "Not run: the user took the task over before it began."); err != nil {
 		return worldstate.Result{}, err
 	}
 	return t.Place.RestoreFiles(ctx, id, name, o)
@@ -40,5 +40,5 @@ func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (boo
 	if t.hold.recovery == nil && t.Ledger.State().Jump.Intended == nil && t.Ledger.State().World.Restoring == nil {
 		return false, nil
 	}
-	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the user took the task over before it began.")
+	return true, t.continueTask(ctx, context.WithoutCancel(ctx), resumed, "Not run: the user took the task over before it began.")
 }

@@ -219,7 +219,7 @@ func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, op
 // refused warns if opening the task took longer because its snapshot was not used, and of what
 // was quarantined.
 func (o *opening) refused(t *runtime.Task) {
-	if err := t.Ledger.SnapshotRefused(); err != nil {
+	if err := t.Ledger.Journal.Log().SnapshotRefused(); err != nil {
 		o.warn("%s; the whole stream was folded instead", oneLine(err.Error()))
 	}
 	if left := t.Quarantined(); left != "" {

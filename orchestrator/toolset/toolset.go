@@ -40,8 +40,7 @@ type Set struct {
 	Specs    []model.ToolSpec // of Registry, in its order, as the model gets them
 	Tokens   int              // of Specs
 	o        Options
-	counted  map[string]int // tokens of each of Specs, by its text
-	versions []uint64       // of the sources' tools; nil: not asked yet
+	versions []uint64 // of the sources' tools; nil: not asked yet
 }
 
 // New returns the set without the sources' tools.
@@ -123,7 +122,7 @@ func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
 // describe makes r the set's registry.
 func (s *Set) describe(r *tool.Registry) error {
 	var specs []model.ToolSpec
-	counted, sum := make(map[string]int), 0
+	sum := 0
 	for _, t := range r.Specs() {
 		schema, err := json.Marshal(t.Schema)
 		if err != nil {
@@ -134,14 +133,8 @@ func (s *Set) describe(r *tool.Registry) error {
 		}
 		description, _ := s.o.Redactor.Text(t.Description)
 		specs = append(specs, model.ToolSpec{Name: t.Name, Description: description, Schema: schema})
-		text := t.Name + " " + description + " " + string(schema)
-		n, known := s.counted[text]
-		if !known {
-			n = s.o.Count(text)
-		}
-		counted[text] = n
-		sum += n
+		sum += s.o.Count(t.Name + " " + description + " " + string(schema))
 	}
-	s.Registry, s.Specs, s.counted, s.Tokens = r, specs, counted, sum
+	s.Registry, s.Specs, s.Tokens = r, specs, sum
 	return nil
 }

@@ -103,7 +103,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 // author returns whose a change is that no call of this task made.
 func (p *Place) author() string {
 	author := state.ChangedByUser
-	p.Journal.Look(func(queue []op.Op) {
+	p.Journal.ReadQueue(func(queue []op.Op) {
 		begun := func(o op.Op) bool { _, ok := o.Body.(*op.JobStarted); return ok } // in the background, by a call of this reply
 		if p.State().AuthorUnknown() || slices.ContainsFunc(queue, begun) {
 			author = state.ChangedUnknown

@@ -58,7 +58,7 @@ func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *Rest
 		w.Base = from.Commit // the user's changes are unknown, or there are none
 	}
 	o := worldstate.PlanOptions{Base: w.Base, OverwriteEdits: j.Overwrite}
-	if o.Edits, err = p.kept(j.To, j.Overwrite); err != nil {
+	if o.Edits, err = p.editsToKeep(j.To, j.Overwrite); err != nil {
 		return nil, err
 	}
 	if w.Plan, err = PlanSince(ctx, p.World, to.Commit, o, p.before); err != nil {
@@ -71,8 +71,8 @@ func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *Rest
 	return w, nil
 }
 
-// kept returns the changes that a jump or a restore to a step keeps.
-func (p *Place) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
+// editsToKeep returns the changes that a jump or a restore to a step keeps.
+func (p *Place) editsToKeep(step int, overwrite bool) ([]worldstate.Edit, error) {
 	if overwrite {
 		return nil, nil
 	}
@@ -95,13 +95,6 @@ func (p *Place) lastSaved() worldstate.ID {
 	return ""
 }
 
-// saveSource makes the present world durable on top of a parent.
-func (p *Place) saveSource(ctx context.Context, parent worldstate.ID, message string) (worldstate.Snapshot, error) {
-	return p.World.Save(ctx, worldstate.SaveOptions{
-		Message: message, Parent: parent, Ref: fmt.Sprintf("pre-jump-%d", p.State().Last),
-	})
-}
-
 // moved is the result of a jump for the files.
 type moved struct {
 	After   SavedWorld          // the world as the jump left it
@@ -111,10 +104,10 @@ type moved struct {
 	Theirs  *op.WorldChanged    // the user's changes since the jump's intent; nil if none
 }
 
-// CarryOut moves the files of a jump whose intent is recorded. planned is the plan that the
+// MoveForJump moves the files of a jump whose intent is recorded. planned is the plan that the
 // intent names; if nil, another process recorded the intent, and a new plan is made. If the
 // restore is abandoned, no file is moved.
-func (p *Place) CarryOut(ctx context.Context, j *state.Jumping, planned *RestorePlan) (m moved, err error) {
+func (p *Place) MoveForJump(ctx context.Context, j *state.Jumping, planned *RestorePlan) (m moved, err error) {
 	if p.Abandon {
 		m.Kept = p.leaveFiles(ctx, j)
 		m.After, m.Theirs, _ = p.afterJump(ctx, j, m.Kept) // perhaps nothing can be saved
@@ -185,11 +178,13 @@ func (p *Place) examined(ctx context.Context, move func() (worldstate.Result, er
 func (p *Place) planMove(ctx context.Context, j *state.Jumping) (*RestorePlan, error) {
 	var o worldstate.PlanOptions // j.Overwrite covers what is in j.FromCommit
 	var err error
-	if o.Edits, err = p.kept(j.To, j.Overwrite); err != nil {
+	if o.Edits, err = p.editsToKeep(j.To, j.Overwrite); err != nil {
 		return nil, err
 	}
 	w := new(RestorePlan)
-	w.Source, err = p.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
+	w.Source, err = p.World.Save(ctx, worldstate.SaveOptions{
+		Message: fmt.Sprintf("during the jump to step %d", j.To), Parent: worldstate.ID(j.FromCommit), Ref: fmt.Sprintf("pre-jump-%d", p.State().Last),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 	}
@@ -305,7 +300,7 @@ func (p *Place) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOp
 	if Lost(now) || now.ParentLost != "" {
 		o.Base = was.Commit
 	}
-	o.Edits, err = p.kept(step, o.OverwriteEdits)
+	o.Edits, err = p.editsToKeep(step, o.OverwriteEdits)
 	return err
 }
 

@@ -21,27 +21,18 @@ import (
 // byRepeat is the decision that refuses a call which ran twice.
 const byRepeat = "guard:repeat"
 
-// Options are what may repeat. The zero value is the strictest.
-type Options struct {
-	// Polling lists calls that may repeat in an unchanged world; nil: loop.Polling.
-	Polling []loop.Pattern
-	// RunUndone lets a call that a jump has undone run in the same state of the files.
-	RunUndone bool
-}
-
 // Guard compares calls with earlier ones of a task.
 type Guard struct {
-	place *workspace.Place
-	tools *toolset.Set
-	o     Options
+	place     *workspace.Place
+	tools     *toolset.Set
+	runUndone bool
+	polling   []loop.Pattern // calls that may repeat in an unchanged world
 }
 
-// New returns the guard of a task in a place.
-func New(p *workspace.Place, tools *toolset.Set, o Options) *Guard {
-	if o.Polling == nil {
-		o.Polling = loop.Polling()
-	}
-	return &Guard{place: p, tools: tools, o: o}
+// New returns the guard of a task in a place. runUndone lets a call that a jump has undone run in the
+// same state of the files.
+func New(p *workspace.Place, tools *toolset.Set, runUndone bool) *Guard {
+	return &Guard{place: p, tools: tools, runUndone: runUndone, polling: loop.Polling()}
 }
 
 // Check refuses a call that ran twice, or that a jump has undone. The second run of a call gets a
@@ -52,11 +43,11 @@ func (g *Guard) Check(_ context.Context, c *gate.Call) ([]op.Body, error) {
 	if again.blocked() {
 		return refuse(c, byRepeat, again.refusal(c.Name), again.last), nil
 	}
-	if g.o.RunUndone {
+	if g.runUndone {
 		return nil, nil
 	}
 	if u, ok := g.place.State().Calls.UndoneCall(callOf(c)); ok {
-		return refuse(c, state.ByUndoneGuard, notice.Held(u, c.Name), u.Seq), nil
+		return refuse(c, state.ByUndoneGuard, notice.UndoneCall(u, c.Name), u.Seq), nil
 	}
 	return nil, nil
 }
@@ -146,7 +137,7 @@ func (g *Guard) exempt(c *gate.Call) bool {
 	if c.Spec.Delegates && gate.TextArg(c.Input, "resume") != "" { // a resumed subagent has progressed
 		return true
 	}
-	return slices.ContainsFunc(g.o.Polling, func(p loop.Pattern) bool { return p.Match(c.Name, c.Args) })
+	return slices.ContainsFunc(g.polling, func(p loop.Pattern) bool { return p.Match(c.Name, c.Args) })
 }
 
 func (r earlier) blocked() bool { return r.times+1 >= loop.BlockAt || r.streak() }

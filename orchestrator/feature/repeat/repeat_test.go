@@ -13,7 +13,7 @@ import (
 func TestRepeatedCall(t *testing.T) {
 	call := op.Call{ID: "c1", Name: "Bash", Args: `{"command":"ls"}`}
 	place, tools := gatetest.Place(t, op.TaskOpened{}, call), gatetest.Tools(t, shell.Bash())
-	g := repeat.New(place, tools, repeat.Options{})
+	g := repeat.New(place, tools, false)
 	held, reminded := 0, 0
 	for n := range 40 {
 		if n > 0 {

@@ -76,7 +76,7 @@ func (g *Guard) Check(_ context.Context, c *gate.Call) ([]op.Body, error) {
 // researchNow returns what was researched so far, including by the calls of this reply.
 func (g *Guard) researchNow() state.Research {
 	var r state.Research
-	g.place.Journal.Look(func(queue []op.Op) {
+	g.place.Journal.ReadQueue(func(queue []op.Op) {
 		r.Done = maps.Clone(g.place.State().Research.Done)
 		for _, o := range queue {
 			r.Fold(o)

@@ -30,7 +30,7 @@ func Tool(current func() []op.Todo) tool.Tool { return setTodoList{current} }
 // It may be called from any goroutine.
 func Current(l *journal.Ledger) []op.Todo {
 	var todos []op.Todo
-	l.Journal.Look(func(queue []op.Op) {
+	l.Journal.ReadQueue(func(queue []op.Op) {
 		todos = l.State().Todos
 		for _, o := range queue {
 			if b, ok := o.Body.(*op.TodosSet); ok {
