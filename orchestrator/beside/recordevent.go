@@ -40,7 +40,7 @@ func recordEvent(ctx context.Context, task *runtime.Task, e *event, again bool, 
 			return err
 		}
 		if e.Agent == ACP { // it reports most calls after they began
-			if err := t.Look(ctx); err != nil {
+			if err := t.RecordUserChanges(ctx); err != nil {
 				return err
 			}
 		}

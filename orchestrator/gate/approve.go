@@ -217,20 +217,22 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
 	}
 	a := g.answerFor(ctx, c.Name, q)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return c.Refuse("Not run: " + notice.EndedBy(ctx) + "."), nil
-	case a.Args != "":
+	}
+	if a.Args != "" {
 		c.Edited = a.Args
 		edited := append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "edit", By: op.ByUser, Args: a.Args})
 		return nil, g.place.Journal.Post(keep, edited...)
-	case !a.Allow:
+	}
+	if !a.Allow {
 		refused := []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: op.ByUser, Feedback: a.Feedback}}
 		if a.Feedback != "" {
 			refused = append(refused, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
 		}
 		return c.Refuse("Refused by the user.", refused...), nil
-	case print() != before:
+	}
+	if print() != before {
 		return refuse("guard:changed", "Not run: a script that this call runs was changed while the user was asked about it. Make the call again to have it looked at as it is now."), nil
 	}
 	if a.ForTask {

@@ -225,14 +225,16 @@ func (v *Vault) Lookup(marker, file string) (string, error) {
 			from = e.File
 		}
 	}
-	switch {
-	case len(all) == 0:
+	if len(all) == 0 {
 		return "", fmt.Errorf("%s is not known in this task", marker)
-	case len(here) == 1:
-		return here[0].secretBytes(), nil
-	case len(here) > 1:
+	}
+	if len(here) > 1 {
 		return "", fmt.Errorf("%s is the marker of several values in %s", marker, file)
-	case from != "":
+	}
+	if len(here) == 1 {
+		return here[0].secretBytes(), nil
+	}
+	if from != "" {
 		return "", fmt.Errorf("%s comes from %s and can be put back only there", marker, from)
 	}
 	return "", fmt.Errorf("%s does not come from a file; a user must put the value there", marker)

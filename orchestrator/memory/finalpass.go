@@ -40,7 +40,7 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 			return err
 		}
 	}
-	err := m.readLeft(ctx, keep, asks, begun.Ranges, done)
+	err := m.readAbandoned(ctx, keep, asks, begun.Ranges, done)
 	if errors.Is(err, opstream.ErrCorrupt) { // otherwise no turn could ever end
 		return m.Record(keep, &op.PassDone{
 			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().Model.EAS,
@@ -50,8 +50,8 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 	return err
 }
 
-// readLeft runs the pass over ranges of steps that were left.
-func (m *Memory) readLeft(ctx, keep context.Context, asks consult.Model, ranges []op.Range, done *op.PassDone) error {
+// readAbandoned runs the pass over ranges of steps that were left.
+func (m *Memory) readAbandoned(ctx, keep context.Context, asks consult.Model, ranges []op.Range, done *op.PassDone) error {
 	req := m.passRequest(ranges[len(ranges)-1], nil)
 	req.Ranges, req.Over = ranges, true
 	var reasons []string

@@ -195,12 +195,13 @@ func interleave(answers [][]recalled.Hit) []recalled.Hit {
 // is also returned with the error that the cards cannot be searched.
 func (m *Memory) Query(ctx context.Context, text string) (string, *op.CardsRecalled, error) {
 	rec, err := m.findCards(ctx, []string{text}, recallAsked)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", nil, err
-	case rec.Error != "":
+	}
+	if rec.Error != "" {
 		return "", rec, fmt.Errorf("the knowledge base cannot be searched: %s", rec.Error)
-	case rec.Text == "":
+	}
+	if rec.Text == "" {
 		return "No card fits.", rec, nil
 	}
 	return rec.Text, rec, nil

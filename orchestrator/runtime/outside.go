@@ -64,8 +64,8 @@ func (t Outside) Began(ctx context.Context, c OutsideCall) error {
 	return t.begin(ctx, c, false)
 }
 
-// Look saves what the user changed since the last look, unless a call is in progress.
-func (t Outside) Look(ctx context.Context) error {
+// RecordUserChanges saves what the user changed since the last look, unless a call is in progress.
+func (t Outside) RecordUserChanges(ctx context.Context) error {
 	if len(t.Open()) > 0 || !t.Ledger.State().Turn.Open {
 		return nil
 	}

@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/testrun"
@@ -192,11 +193,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		req.Last = &p
 	}
 	last := t.Ledger.State().Last
-	hash, tokens, err := t.weigh(req)
+	hash, err := hashRequest(req)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.Ledger.Record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: tokens}); err != nil {
+	if err := t.Ledger.Record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: t.Ledger.State().Context.Tokens}); err != nil {
 		return nil, err
 	}
 	start := t.Ledger.Now()
@@ -229,17 +230,17 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	return nil, t.Ledger.Record(keep, bodies...)
 }
 
-// weigh hashes a request and estimates its tokens.
-func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
+// hashRequest returns the hash of what a request sends.
+func hashRequest(req model.Request) (string, error) {
 	data, err := json.Marshal(struct {
 		Messages []model.Message
 		Tools    []model.ToolSpec
 	}{req.Messages, req.Tools})
 	if err != nil {
-		return "", 0, fmt.Errorf("hash the model request: %w", err)
+		return "", fmt.Errorf("hash the model request: %w", err)
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), t.Ledger.State().Context.Tokens, nil
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // refreshTools asks the sources of tools, and records a notice to the model about changes.
@@ -283,18 +284,12 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 		}
 		return nil
 	}
-	var wg sync.WaitGroup
-	errs := make([]error, len(calls))
-	slots := make(chan struct{}, maxReadOnlyParallel)
-	for i, c := range calls {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = t.runner.run(ctx, c.Call)
-		})
+	var group errgroup.Group // without its context: a failure ends no other call
+	group.SetLimit(maxReadOnlyParallel)
+	for _, c := range calls {
+		group.Go(func() error { return t.runner.run(ctx, c.Call) })
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }
 
 // saveWorld ends the step under way with a checkpoint.

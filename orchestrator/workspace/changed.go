@@ -187,10 +187,10 @@ func (p *Place) BeginCalls(ctx context.Context, writes bool) error {
 	}
 	p.dirty, p.looked = p.State().World.Dirty, false
 	p.authors.crashed = p.authors.crashed || p.dirty
-	switch {
-	case writes:
+	if writes {
 		return p.beforeWrite(ctx)
-	case p.dirty: // calls from before a crash; changes during their wait are not theirs
+	}
+	if p.dirty { // calls from before a crash; changes during their wait are not theirs
 		return p.BeforeWait(ctx)
 	}
 	return nil
