@@ -67,7 +67,7 @@ var (
 // orchestrator lists the packages of that room, all of them, from the bottom up. Each may import
 // those before it: those from state/steps on know of tasks, and those before do not.
 var orchestrator = strings.Fields(`
-	loop redact/internal/automaton redact sessions
+	loop remedy redact/internal/automaton redact sessions
 	model model/price model/openai model/script model/named model/modeltest optest
 	guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/timeline tool/web tool/command tool/mcp

@@ -142,7 +142,7 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	if len(kinds) == 0 && to == side.Path {
 		return
 	}
-	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, and run 'anamnesis kb redact'", to, strings.Join(kinds, ", "))
+	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, and redact the folder", to, strings.Join(kinds, ", "))
 	in.Forward, side.Theirs = false, clean
 	if to != side.Path {
 		*side = history.Side{Path: to, Theirs: clean}

@@ -92,3 +92,14 @@ func whyMissing(id ID, err error) string {
 	}
 	return err.Error()
 }
+
+// UnfinishedError is a restore that was interrupted and can be neither finished nor rolled back
+// now. [World.Abandon] gives it up.
+type UnfinishedError struct {
+	Dir, Store string
+	Task       string // of the world's options; empty: none
+	Err        error
+}
+
+func (e *UnfinishedError) Error() string { return e.Err.Error() }
+func (e *UnfinishedError) Unwrap() error { return e.Err }

@@ -3,7 +3,6 @@ package worldstate
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/refs"
@@ -46,7 +45,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	defer end()
 	j, err := w.journal.Read()
 	if err != nil {
-		return nil, w.withAbandonCommand(err)
+		return nil, w.unfinished(err)
 	}
 	if j == nil {
 		return nil, nil
@@ -67,7 +66,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err := x.Run(j.Actions); err != nil {
 		var berr error
 		if x, berr = restore.Undo(w.effects(), root.Fd, j); berr != nil {
-			return nil, fmt.Errorf("recover %s: %w", w.dir, w.withAbandonCommand(fmt.Errorf("%w; roll back: %w", err, berr)))
+			return nil, fmt.Errorf("recover %s: %w", w.dir, w.unfinished(fmt.Errorf("%w; roll back: %w", err, berr)))
 		}
 		r.Reason, j.Head = err.Error(), j.Source
 	} else {
@@ -75,7 +74,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	}
 	r.Kept = append(r.Kept, x.Kept...)
 	if err := x.Sync(); err != nil {
-		return nil, fmt.Errorf("recover %s: %w", w.dir, w.withAbandonCommand(err))
+		return nil, fmt.Errorf("recover %s: %w", w.dir, w.unfinished(err))
 	}
 	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.Head}); err != nil {
 		return nil, err
@@ -115,25 +114,11 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	return r, w.journal.Remove()
 }
 
-// withAbandonCommand adds to an error the command that gives up an interrupted restore.
-func (w *World) withAbandonCommand(err error) error {
-	return fmt.Errorf("%w; remove the cause, or give the restore up and leave the files as they are: %s", err, w.abandonCommand())
-}
-
-func (w *World) abandonCommand() string {
-	task := ""
+// unfinished returns an error about an interrupted restore of this world.
+func (w *World) unfinished(err error) error {
+	e := &UnfinishedError{Dir: w.dir, Store: w.store, Err: err}
 	if w.opts.Task != defaultTask {
-		task = "--task " + w.opts.Task + " "
+		e.Task = w.opts.Task
 	}
-	return "anamnesis world abandon " + task + "--dir " + shellWord(w.dir) + " --store " + shellWord(w.store)
-}
-
-// shellWord quotes a word for a shell, if necessary.
-func shellWord(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r))
-	}) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return e
 }

@@ -79,7 +79,7 @@ func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step,
 	case named:
 		return "", fmt.Errorf("snapshot %q: %w: task %q has no snapshot of step %q in this store; a step that changed no file has the previous step's%s", name, ErrUnknown, task, number, broken)
 	case len(found) == 0:
-		return "", fmt.Errorf("snapshot %q: %w: no id has this prefix; a step is TASK@STEP, and 'anamnesis world log' lists them%s", name, ErrUnknown, broken)
+		return "", fmt.Errorf("snapshot %q: %w: no id has this prefix; a step is TASK@STEP, and the log lists them%s", name, ErrUnknown, broken)
 	case len(found) == 1:
 		return ID(found[0]), nil
 	}

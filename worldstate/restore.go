@@ -90,7 +90,7 @@ func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Resul
 	go func() {
 		defer end()
 		if err := settle(); err != nil {
-			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, w.withAbandonCommand(err))
+			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, w.unfinished(err))
 		}
 	}()
 	return res, nil
@@ -219,7 +219,7 @@ func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error
 		err = w.journal.Remove()
 	}
 	if err != nil {
-		re.Err, re.Abandon = fmt.Errorf("%w; roll back: %w", re.Err, err), w.abandonCommand()
+		re.Err, re.Stuck = w.unfinished(fmt.Errorf("%w; roll back: %w", re.Err, err)), true
 		return re
 	}
 	re.RolledBack = true

@@ -469,7 +469,7 @@ func (w *World) readCommit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	}
 	for _, c := range named {
 		if c.Id == h {
-			return nil, fmt.Errorf("%w %s; restore that snapshot from a backup of the store; 'anamnesis world log' lists the others", err, w.store)
+			return nil, fmt.Errorf("%w %s; restore that snapshot from a backup of the store; the world's log lists the others", err, w.store)
 		}
 	}
 	return nil, fmt.Errorf("snapshot %s: %w: the store has no snapshot with this id", h, ErrUnknown)

@@ -15,7 +15,7 @@ import (
 )
 
 const overlayHead = "# Effective attention spans of your own: rows that go over the built-in table.\n" +
-	"# 'anamnesis eas list' shows its fields, docs/guides/eas.md says what they mean.\n"
+	"# docs/guides/eas.md says what its fields mean.\n"
 
 // PutRow returns the bytes of an overlay with r in it. It changes the row with the
 // same pattern in place, or adds r at the end. Comments, layout and custom fields

@@ -130,7 +130,7 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 		case err != nil && (len(named) > 0 || ctx.Err() != nil):
 			return err
 		case err != nil:
-			d = inspect.Diagnosis{Task: id, Findings: []inspect.Finding{}, NotExamined: err.Error()}
+			d = inspect.Diagnosis{Task: id, Findings: []inspect.Finding{}, NotExamined: exit.Text(err)}
 			if !errors.Is(err, taskdir.ErrNoTask) { // otherwise the folder is not a task
 				failed = errors.Join(failed, err)
 			}

@@ -11,7 +11,6 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
-	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator/session"
 )
 
@@ -26,12 +25,9 @@ func (a *app) exit(err error) int {
 	if exit.Code(err) == exit.Failed && !errors.As(err, new(*exit.Error)) {
 		err = session.HomeFault(a.getenv, err)
 	}
-	code, text := exit.Code(err), err.Error()
+	code, text := exit.Code(err), exit.Text(err)
 	if code == exit.Interrupted && errors.Is(err, context.Canceled) {
 		text = exit.WithoutSignal(text)
-	}
-	if errors.Is(err, knowledgebase.ErrNotFound) {
-		text += "; 'anamnesis kb list' lists them, 'anamnesis kb repairs' what is no card yet"
 	}
 	a.notef("%s", text)
 	return code

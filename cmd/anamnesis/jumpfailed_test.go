@@ -55,7 +55,7 @@ func TestJumpThatFailed(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, told, _ := strings.Cut(out, "\nanamnesis: ")
-			if code != 1 || strings.Count(told, "\n") != 1 || !strings.HasSuffix(told, "; the jump to step 0 has begun: 'anamnesis jump t 0' or 'anamnesis resume t' makes it, 'anamnesis world abandon --task t' ends it and leaves the files\n") {
+			if code != 1 || strings.Count(told, "\n") != 1 || !strings.HasSuffix(told, "; the jump to step 0 has begun; 'anamnesis resume t' makes it, 'anamnesis world abandon --task t' ends it and leaves the files\n") {
 				t.Errorf("exit %d, want 1 and one line with a remedy:\n%s", code, out)
 			}
 			if code, out := run(nil, "jump", "t", "0"); code != 0 {

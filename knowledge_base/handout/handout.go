@@ -90,7 +90,7 @@ func unchanged(text string) bool {
 // Section returns the marked section of AGENTS.md, and how many of the cards it
 // holds; without cards it is empty.
 func Section(cards []*card.Card) (text string, held int) {
-	const why = "written by 'anamnesis kb export --agents-md'; edit the cards instead"
+	const why = "written by anamnesis; edit the cards instead"
 	body := heading
 	for _, c := range cards {
 		with := body + "- " + clip(lesson(c), maxLineBytes) + " (" + c.ID + ")\n"

@@ -19,7 +19,7 @@ const description = "Lessons of this project: commands that failed here and what
 // Skill returns the files of the skill by their paths, which use slashes; none without
 // cards. held is how many of the cards they hold.
 func Skill(cards []*card.Card) (files map[string]string, held int) {
-	const why = "written by 'anamnesis kb export --skill'; edit the cards instead"
+	const why = "written by anamnesis; edit the cards instead"
 	topics := map[string][]*card.Card{}
 	for _, c := range cards {
 		t := topicOf(c)

@@ -50,7 +50,7 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 			case slices.Contains(e.Generalizes, m.ID), slices.Contains(e.Contradicts, m.ID):
 				// named above
 			case m.Opposed:
-				it.Notes = append(it.Notes, fmt.Sprintf("may say the opposite of %s – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other; "+
+				it.Notes = append(it.Notes, fmt.Sprintf("may say the opposite of %s – decide which holds: state: retired ends this one, retiring %s the other; "+
 					"contradicts: [%s] shows both; supersedes: [%s] where they agree after all", about(store, m.ID), m.ID, m.ID, m.ID))
 			default:
 				it.Notes = append(it.Notes, fmt.Sprintf("may say the same as %s – to merge them here: supersedes: [%s]", about(store, m.ID), m.ID))
@@ -75,7 +75,7 @@ func quoted(store *knowledgebase.Store, id string) []string {
 	out := []string{id + " says:"}
 	for i, line := range lines {
 		if i == maxQuotedLines {
-			return append(out, fmt.Sprintf("… and %d more lines: 'anamnesis kb show %s'", len(lines)-i, id))
+			return append(out, fmt.Sprintf("… and %d more lines of %s", len(lines)-i, id))
 		}
 		out = append(out, line)
 	}
@@ -98,7 +98,7 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []Note {
 		out = append(out, Note{"past its date: approve it again if it still holds, or retire it", " (here: delete the line expires, or write state: retired)"})
 	}
 	for _, id := range e.Contradicts {
-		out = append(out, Note{"contradicts " + about(store, id), fmt.Sprintf(" – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other", id)})
+		out = append(out, Note{"contradicts " + about(store, id), fmt.Sprintf(" – decide which holds: state: retired ends this one, retiring %s the other", id)})
 	}
 	if len(e.Generalizes) > 0 {
 		out = append(out, Note{What: fmt.Sprintf("drawn from %d cards, which stay as they are; no task is shown it before you approve it", len(e.Generalizes))})

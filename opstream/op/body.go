@@ -462,7 +462,19 @@ type TurnEnded struct {
 	// Reason is done | interrupted | limit | stuck | failed.
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
+	Limit  Limit  `json:"limit,omitempty"` // that was reached
 }
+
+// Limit names a limit of a task by its setting.
+type Limit string
+
+// The limits.
+const (
+	LimitSteps  Limit = "max-steps"
+	LimitTokens Limit = "max-tokens"
+	LimitCost   Limit = "max-cost"
+	LimitTime   Limit = "max-time"
+)
 
 // LogRecovered is written by the log when it repaired a torn tail.
 type LogRecovered struct {

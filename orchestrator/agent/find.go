@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/remedy"
 )
 
 //go:embed agents
@@ -136,7 +138,7 @@ func (l *Loader) named(name string, from Scope) (place, error) {
 			return place{}, fmt.Errorf("look for agent %s: %w", name, err)
 		}
 	}
-	return place{}, fmt.Errorf("%w: %q; 'anamnesis agent list' shows those there are", ErrUnknown, name)
+	return place{}, remedy.With(fmt.Errorf("%w: %q", ErrUnknown, name), remedy.ListAgents, "")
 }
 
 // Entry is an agent that can be named.

@@ -41,7 +41,7 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 		agents, args = []sessions.Agent{src.agent}, args[1:]
 	}
 	if len(args) > 0 && all {
-		return src, session.Usagef("--all and PATH: name one of them")
+		return src, session.Usagef("all and PATH exclude each other: name one of them")
 	}
 	if len(args) == 0 {
 		if len(agents) == 1 && agents[0] == sessions.OpenCode {
@@ -183,7 +183,7 @@ func (b Batch) String() string {
 		}
 	}
 	parts = append(parts, fmt.Sprintf("imported or recorded before: %d", b.Known))
-	add(b.Elsewhere, "begun in other directories, or here before this one was moved: %d (--all reads them)")
+	add(b.Elsewhere, "begun in other directories, or here before this one was moved: %d (all reads them)")
 	add(b.Empty, "without a reply of a model: %d")
 	add(len(b.Skipped), "not read: %d")
 	if b.database {

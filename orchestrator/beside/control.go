@@ -53,7 +53,7 @@ func LogError(h taskdir.Home, what string, err error) {
 // wait, and recorders that are not of the running program (see client.Program).
 func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	if _, err := os.Lstat(Paused(h)); err == nil {
-		lines = append(lines, "other agents are not recorded: 'anamnesis pause --end' ends the pause")
+		lines = append(lines, "other agents are not recorded: recording is paused until you end the pause")
 	}
 	file := filepath.Join(root(h, "", client.Head{Cwd: dir}), client.OffFile)
 	if _, err := os.Lstat(file); err == nil {

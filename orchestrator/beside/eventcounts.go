@@ -140,7 +140,7 @@ func changedHooks(h taskdir.Home) (lines []string) {
 		} else {
 			line += ": if it ran tools, its hooks have changed"
 		}
-		lines = append(lines, line+"; 'anamnesis import' reads its sessions until this program is updated")
+		lines = append(lines, line+"; its sessions can be imported until this program is updated")
 	}
 	slices.Sort(lines)
 	return lines

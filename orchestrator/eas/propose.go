@@ -16,6 +16,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -27,7 +28,7 @@ func Propose(
 ) (open []proposal.Proposal, all int, notes []string, err error) {
 	if len(names) > 0 {
 		if reader == nil {
-			return nil, 0, nil, session.Usagef("eas reflect: --search needs a model that reads what is found: add --model NAME")
+			return nil, 0, nil, remedy.With(session.Usagef("eas reflect: a search needs a model that reads what is found"), remedy.NameModel, "")
 		}
 		if notes, err = Search(ctx, svc, names, reader); err != nil {
 			return nil, 0, nil, err
@@ -178,7 +179,7 @@ func Choose(open []proposal.Proposal, accept, reject []string) ([]Choice, error)
 	for i, id := range slices.Concat(accept, reject) {
 		at := slices.IndexFunc(open, func(p proposal.Proposal) bool { return p.ID == id })
 		if at < 0 {
-			return nil, session.Usagef("eas reflect: no open proposal %q; 'anamnesis eas reflect' lists them", id)
+			return nil, remedy.With(session.Usagef("eas reflect: no open proposal %q", id), remedy.ListProposals, "")
 		}
 		if slices.ContainsFunc(todo, func(c Choice) bool { return c.Proposal.ID == id }) {
 			return nil, session.Usagef("eas reflect: %s is named twice", id)

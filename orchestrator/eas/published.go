@@ -15,6 +15,7 @@ import (
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/web"
@@ -39,7 +40,7 @@ func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
 	}
 	var found []proposal.Figure
 	if err := json.Unmarshal(data, &found); err != nil {
-		return nil, session.Usagef("%s: %v; remove the file, --search creates it again", publishedFile(h), err)
+		return nil, remedy.With(session.Usagef("%s: %v", publishedFile(h), err), remedy.Search, "")
 	}
 	return found, nil
 }
@@ -62,13 +63,13 @@ func Search(ctx context.Context, svc *session.Service, names []string, reader fu
 	case err != nil:
 		return nil, err
 	case o.Search.Engine == "":
-		return nil, session.Usagef("eas reflect: --search: no search engine is configured: name one in %s, as docs/guides/web-tools.md shows", h.Web())
+		return nil, session.Usagef("eas reflect: search: no search engine is configured: name one in %s, as docs/guides/web-tools.md shows", h.Web())
 	case len(names) > maxSearched:
-		return nil, session.Usagef("eas reflect: --search: %d models, at most %d at once", len(names), maxSearched)
+		return nil, session.Usagef("eas reflect: search: %d models, at most %d at once", len(names), maxSearched)
 	}
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "*{},") || strings.ContainsFunc(name, unicode.IsSpace) {
-			return nil, session.Usagef("eas reflect: --search %q: want one model's name, as in --search gpt-4o", name)
+			return nil, session.Usagef("eas reflect: search %q: want one model's name, such as gpt-4o", name)
 		}
 	}
 	m, err := reader()

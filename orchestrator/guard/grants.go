@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/remedy"
 )
 
 // Grants are a user's permissions for a program of a project beyond the sandbox of such
@@ -114,11 +115,11 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	}
 	switch p := s.parts; {
 	case !p.Namespaces && p.Landlock == 0:
-		return nil, errors.New("this system has neither namespaces nor Landlock to hold it in with; --sandbox off runs it without")
+		return nil, remedy.With(errors.New("this system has neither namespaces nor Landlock to hold it in with"), remedy.SandboxOff, "")
 	case !p.Namespaces && !p.Seccomp && !g.Network:
-		return nil, errors.New("this system has nothing to keep it from the network with; a grant of the network, or --sandbox off, runs it all the same")
+		return nil, remedy.With(errors.New("this system has nothing to keep it from the network with, so it needs a grant of the network"), remedy.SandboxOff, "")
 	case !p.Namespaces && len(g.Sockets) > 0:
-		return nil, errors.New("sockets cannot be granted one by one where there are no namespaces; --sandbox off runs it without a sandbox")
+		return nil, remedy.With(errors.New("sockets cannot be granted one by one where there are no namespaces"), remedy.SandboxOff, "")
 	}
 	with := *s
 	with.net, with.unix = g.Network, len(g.Sockets) > 0

@@ -156,7 +156,7 @@ func TestForProjectSocket(t *testing.T) {
 		t.Error("a socket was granted where it cannot be told from others")
 	}
 	b.parts = confine.Parts{Seccomp: true}
-	if _, err := b.ForProject(Grants{}, "name"); err == nil || !strings.Contains(err.Error(), "--sandbox off") {
+	if _, err := b.ForProject(Grants{}, "name"); err == nil || !strings.Contains(err.Error(), "neither namespaces nor Landlock") {
 		t.Errorf("with nothing to hold it in with: %v", err)
 	}
 }

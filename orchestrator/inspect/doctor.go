@@ -163,7 +163,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	} else if err != nil {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
 	} else if gone && !x.opened.Origin.Imported() {
-		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", workspace.WantDir(x.id, x.opened.Dir))
+		x.add(opstream.SeverityNotice, x.opened.Dir, "%v; if it was moved, resume the task there; else put it back, or restore a step to recreate it", workspace.WantDir(x.id, x.opened.Dir))
 	}
 	gone = gone || err != nil
 	w, err := worldstate.Open(x.opened.Dir, x.store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes, Secrets: x.h.Secrets})

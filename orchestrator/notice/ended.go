@@ -11,7 +11,9 @@ import (
 )
 
 // ErrTimeUp is the cause of a context that ended with the time limit.
-var ErrTimeUp = errors.New("the time limit of --max-time is reached")
+var ErrTimeUp = errors.New(timeLimit + " is reached")
+
+const timeLimit = "the time limit"
 
 // The causes of a context that ended because the program is asked to stop, not the turn: see
 // [Evicted].
@@ -70,19 +72,19 @@ func CutShort(ctx context.Context) string {
 // empty if nothing did.
 func Halted(b *op.ToolReturned) string {
 	says := func(text string) bool { return b.Exit == nil && b.IsError && strings.Contains(b.Text, text) }
-	by := func(cause error) bool {
-		return b.Exit != nil && strings.HasPrefix(b.Display, "ended because "+cause.Error()) || says("Not run: "+cause.Error()) || says("because "+cause.Error())
+	by := func(cause string) bool {
+		return b.Exit != nil && strings.HasPrefix(b.Display, "ended because "+cause) || says("Not run: "+cause) || says("because "+cause)
 	}
 	switch {
 	case b.Exit != nil && strings.HasPrefix(b.Display, "timed out after "):
 		return "timed out"
 	case b.Exit != nil && strings.HasPrefix(b.Display, "interrupted: "), says("Not run: " + interrupted), says(cutShort):
 		return "interrupted"
-	case by(ErrTimeUp):
+	case by(timeLimit): // earlier streams say which flag set it
 		return "time limit"
-	case by(ErrLost):
+	case by(ErrLost.Error()):
 		return "terminal lost"
-	case by(ErrTerminated):
+	case by(ErrTerminated.Error()):
 		return "program stopped"
 	}
 	return ""

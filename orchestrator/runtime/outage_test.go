@@ -82,7 +82,7 @@ func TestOutage(t *testing.T) {
 		{"resets again and again", append(times(9, busy(5*time.Hour)), busy(0), says("Done.")), state.Limits{Outage: 10 * time.Minute}, "done", "", 11, 45 * time.Hour, 46 * time.Hour},
 		{"a reset each second", times(1, busy(time.Second)), state.Limits{Outage: time.Hour}, "failed", "busy", 0, time.Hour, 2 * time.Hour},
 		{"beyond the task's time", times(1, busy(3*time.Hour)), state.Limits{Outage: time.Hour, Time: time.Hour}, "limit", "beyond the time of 1h0m0s: model: http (status 503): busy", 1, 0, 0},
-		{"the task's time in an outage", times(1, busy(0)), state.Limits{Outage: 24 * time.Hour, Time: time.Hour}, "limit", "--max-time", 0, 50 * time.Minute, time.Hour},
+		{"the task's time in an outage", times(1, busy(0)), state.Limits{Outage: 24 * time.Hour, Time: time.Hour}, "limit", "beyond the time of 1h0m0s", 0, 50 * time.Minute, time.Hour},
 		{"a wrong key", []any{busy(0), refused}, state.Limits{Outage: 24 * time.Hour}, "failed", "bad key", 2, 0, time.Second},
 		{"an address that never answered", times(1, unreachable), state.Limits{Outage: 24 * time.Hour}, "failed", "no such host", 0, 5 * time.Minute, 5*time.Minute + time.Second},
 		{"an address that answered before", append([]any{says("")}, append(times(40, unreachable), says("Done."))...), state.Limits{Outage: 24 * time.Hour}, "done", "", 42, time.Hour, 4 * time.Hour},

@@ -29,7 +29,8 @@ const maxReadOnlyParallel = 8
 type Outcome struct {
 	Reason string // done | interrupted | evicted | limit | stuck | failed | idle
 	Detail string
-	Answer string // the agent's last words
+	Limit  op.Limit // that was reached, when Reason is limit
+	Answer string   // the agent's last words
 	// Learned are the cards written from abandoned paths when the turn was done.
 	Learned []string
 	// Autorun are files that changed meanwhile and that other programs run by themselves.
@@ -118,10 +119,10 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	if p := t.Ledger.State().Jump.Pending; p != nil && act.Reason == "stuck" {
 		bodies = dropped(p, act.Detail)
 	}
-	if err := t.Ledger.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
+	if err := t.Ledger.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail, Limit: act.Reached})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: t.Ledger.Journal.RedactText(act.Detail), Answer: t.Ledger.State().Said.Answer, Learned: t.Ledger.State().Turn.Learned}, nil
+	return Outcome{Reason: act.Reason, Limit: act.Reached, Detail: t.Ledger.Journal.RedactText(act.Detail), Answer: t.Ledger.State().Said.Answer, Learned: t.Ledger.State().Turn.Learned}, nil
 }
 
 // answerOrStuck asks the user; without an answer the turn ends.

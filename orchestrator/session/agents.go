@@ -14,6 +14,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/feature/subagent"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/builtin"
@@ -49,7 +50,7 @@ func (s *Service) agentOptions(dir string) *agent.Options {
 func AgentError(err error) error {
 	var fault *agent.Error
 	if errors.As(err, &fault) || errors.Is(err, agent.ErrUnknown) {
-		return Usagef("%v", err)
+		return &UsageError{err}
 	}
 	return err
 }
@@ -79,12 +80,12 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 	if err != nil {
 		return nil, AgentError(err)
 	}
-	return nil, fmt.Errorf("agent %s: the project brings it, and %w; 'anamnesis agent approve %s' shows it and asks", name, ErrNotApproved, name)
+	return nil, remedy.With(fmt.Errorf("agent %s: the project brings it, and %w", name, ErrNotApproved), remedy.ApproveAgent, name)
 }
 
 // withoutProject returns the default agent if the project's cannot be used.
 func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error) {
-	why := "its current content is not approved; 'anamnesis agent approve default' shows it"
+	why := "its current content is not approved by you"
 	if fault != nil {
 		why = fault.Error()
 	}

@@ -8,6 +8,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/memory"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -81,7 +82,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
 	}
 	if err != nil && t.Ledger.State().Jump.Intended != nil {
-		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.Ledger.ID, j.To, t.Ledger.ID, t.Ledger.ID)
+		err = remedy.With(fmt.Errorf("%w; the jump to step %d has begun", err, j.To), remedy.FinishJump, t.Ledger.ID)
 	}
 	return done, JoinClose(err, t.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
 	"anamnesis/orchestrator/workspace"
@@ -144,7 +145,7 @@ func PickServers(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(servers, func(s mcp.Server) bool { return s.Name == name })
 		if i < 0 {
-			return nil, Usagef("%v: %s; 'anamnesis mcp list' shows them", mcp.ErrNoServer, name)
+			return nil, remedy.With(Usagef("%v: %s", mcp.ErrNoServer, name), remedy.ListServers, "")
 		}
 		out = append(out, servers[i])
 	}
@@ -161,7 +162,7 @@ func PickServers(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, Usagef("no MCP server is configured; 'anamnesis mcp add' adds one")
+		return nil, remedy.With(Usagef("no MCP server is configured"), remedy.AddServer, "")
 	}
 	return out, nil
 }
@@ -228,7 +229,7 @@ func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guar
 func (s *Service) ApprovedServer(srv mcp.Server) (mcp.Server, error) {
 	granted, err := mcp.Granted(srv, s.trust())
 	if errors.Is(err, mcp.ErrUnapproved) {
-		err = fmt.Errorf("MCP server %s: not started: %w; 'anamnesis mcp approve %s' shows and approves it", srv.Name, ErrNotApproved, srv.Name)
+		err = remedy.With(fmt.Errorf("MCP server %s: not started: %w", srv.Name, ErrNotApproved), remedy.ApproveServer, srv.Name)
 	}
 	return granted, err
 }
@@ -250,7 +251,7 @@ func (s *Service) RemoveServer(servers []mcp.Server, name string) (withdrawn boo
 		}
 	}
 	if err := mcp.Remove(s.Home.MCPServers(), name); errors.Is(err, mcp.ErrNoServer) {
-		return false, Usagef("%v; 'anamnesis mcp list' shows them", err)
+		return false, remedy.With(&UsageError{err}, remedy.ListServers, "")
 	} else if err != nil {
 		return false, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/model/named"
+	"anamnesis/orchestrator/remedy"
 )
 
 // Model is a model with the facts that a stream records about it.
@@ -24,14 +25,14 @@ type found = named.Model
 func (o *opening) chooseModels(ctx context.Context, name, baseURL string) (*Model, error) {
 	m, err := o.ChooseModel(ctx, name, baseURL, o.Images)
 	if err != nil && o.Model == "" && strings.HasPrefix(name, named.ScriptPrefix) { // the task's own
-		return nil, fmt.Errorf("the task's model (--model names another): %w", err)
+		return nil, remedy.With(fmt.Errorf("the task's model: %w", err), remedy.OtherModel, "")
 	}
 	if err != nil || o.ReflectModel == "" {
 		return m, err
 	}
 	r, err := o.ChooseModel(ctx, o.ReflectModel, baseURL, "")
 	if err != nil {
-		return nil, fmt.Errorf("the Reflect-Agent's model (--reflect-model names another): %w", err)
+		return nil, remedy.With(fmt.Errorf("the Reflect-Agent's model: %w", err), remedy.OtherReflect, "")
 	}
 	m.reflect, m.reflectName, m.unpriced = r.Model, r.Name, append(m.unpriced, r.unpriced...)
 	m.Banner = strings.TrimSpace(m.Banner + "\n" + r.Banner)
@@ -61,5 +62,5 @@ func (o *opening) costKnown(m *Model) error {
 	if o.MaxCostUSD <= 0 || len(m.unpriced) == 0 {
 		return nil
 	}
-	return Usagef("--max-cost: no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or bound --max-tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
+	return settingf("max-cost", ": no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or bound the tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
 }

@@ -11,6 +11,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -32,7 +33,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		return nil, err
 	}
 	if o := st.Opened.Origin; o != nil {
-		return nil, Usagef("task %s is a session of %s: continue it there; 'anamnesis jump %s STEP' takes its files back", task, o.Agent, task)
+		return nil, remedy.With(Usagef("task %s is a session of %s: continue it there", task, o.Agent), remedy.JumpOther, task)
 	}
 	if err := workspace.Locate(s.Home, st, set.TaskDir); err != nil {
 		return nil, fmt.Errorf("resume: %w", err)
@@ -106,8 +107,8 @@ func limitsText(l op.Limits) string {
 		set  bool
 		text string
 	}{
-		{l.USD > 0, "--max-cost " + strconv.FormatFloat(l.USD, 'f', -1, 64)}, {l.Tokens > 0, fmt.Sprintf("--max-tokens %d", l.Tokens)},
-		{l.Steps > 0, fmt.Sprintf("--max-steps %d", l.Steps)}, {l.Time > 0, fmt.Sprintf("--max-time %v", l.Time)},
+		{l.USD > 0, "max-cost " + strconv.FormatFloat(l.USD, 'f', -1, 64)}, {l.Tokens > 0, fmt.Sprintf("max-tokens %d", l.Tokens)},
+		{l.Steps > 0, fmt.Sprintf("max-steps %d", l.Steps)}, {l.Time > 0, fmt.Sprintf("max-time %v", l.Time)},
 	} {
 		if one.set {
 			out = append(out, one.text)
@@ -127,7 +128,7 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 		baseURL = o.BaseURL
 	}
 	if redact.HasMarker(baseURL) {
-		return nil, Usagef("task %s: the address of its model contains a password, which is not stored; give it again with --base-url", task)
+		return nil, remedy.With(Usagef("task %s: the address of its model contains a password, which is not stored", task), remedy.AddressAgain, "")
 	}
 	if o.ReflectModel == "" {
 		o.ReflectModel = st.Model.Reflect
@@ -146,7 +147,7 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 // task's start, or as the user changed it since. notice says which it is, why, and how to
 // change it.
 func (o *opening) resumedApproval(st *state.State) (mode, notice string, err error) {
-	from, why := o.Approval, "set by --approval"
+	from, why := o.Approval, "you set it"
 	switch spec := st.Opened.Agent; {
 	case from != "":
 	case st.Grants.Mode != st.Opened.Approval:
@@ -160,7 +161,7 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	}
 	mode, notice, err = o.approvalMode(from)
 	if notice == "" {
-		notice = fmt.Sprintf("approval mode is %s: %s; --approval MODE sets another (ask, edits, auto, deny)", mode, why)
+		notice = fmt.Sprintf("approval mode is %s: %s; the setting approval takes another (ask, edits, auto, deny)", mode, why)
 	}
 	return mode, notice, err
 }
@@ -199,10 +200,10 @@ func continues(st *state.State, message string) (bool, error) {
 		return false, nil // words, a notice or a jump are pending
 	}
 	if st.Turn.End == nil {
-		return false, Usagef("task %s has no request yet: give one with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)
+		return false, remedy.With(Usagef("task %s has no request yet", st.Opened.Task), remedy.Request, st.Opened.Task)
 	}
 	if st.Turn.End.Reason == "done" && st.Turn.Answered {
-		return false, Usagef("task %s is done; say what is next with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)
+		return false, remedy.With(Usagef("task %s is done", st.Opened.Task), remedy.Request, st.Opened.Task)
 	}
 	return true, nil
 }

@@ -46,7 +46,7 @@ func (o *opening) standingRules(dir string) ([]approval.Rule, error) {
 	if !approved {
 		rules = approval.Tightening(rules)
 		if n := len(project.Rules) - len(rules); n > 0 {
-			o.warn("%s allows %s of calls, and that was not approved: only what it forbids or asks about counts; 'anamnesis rules approve' shows it", ProjectRules, quote.Number(n, "kind"))
+			o.warn("%s allows %s of calls, and that was not approved: only what it forbids or asks about counts before you approve the rules", ProjectRules, quote.Number(n, "kind"))
 		}
 	}
 	return append(own.Rules, rules...), nil

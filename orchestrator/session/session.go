@@ -20,6 +20,7 @@ import (
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/model/named"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -36,7 +37,7 @@ var ErrNoModel = named.ErrNone
 // keyEnv is the usual variable of the API key.
 const keyEnv = "OPENAI_API_KEY"
 
-// UsageError is a mistake in the caller's request or configuration. Its text names the remedy.
+// UsageError is a mistake in the caller's request or configuration.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
@@ -45,6 +46,19 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// SettingError is a mistake in one setting, with whose name its text begins.
+type SettingError struct {
+	Setting string // as in max-cost
+	Text    string
+}
+
+func (e *SettingError) Error() string { return e.Setting + e.Text }
+
+// settingf returns a UsageError about a setting. format is what follows its name.
+func settingf(setting, format string, args ...any) error {
+	return &UsageError{&SettingError{setting, fmt.Sprintf(format, args...)}}
 }
 
 // Options configure a Service.
@@ -275,7 +289,7 @@ func (s *Service) Say(ctx context.Context, task, text string) error {
 	}
 	err := taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "say", Text: text})
 	if errors.Is(err, taskdir.ErrNotLive) {
-		return fmt.Errorf("%w; 'anamnesis resume %s \"…\"' starts it with your words", err, task)
+		return remedy.With(err, remedy.Request, task)
 	}
 	return err
 }
@@ -298,7 +312,7 @@ func (s *Service) LastOwnTask(dir string) (string, error) {
 func (s *Service) lastTask(dir string, takes func(taskdir.Summary) bool) (string, error) {
 	abs, err := RealDir(dir)
 	if err != nil {
-		return "", Usagef("--dir %s: %v", dir, errors.Unwrap(err))
+		return "", settingf("dir", " %s: %v", dir, errors.Unwrap(err))
 	}
 	rows, err := s.Tasks()
 	if err != nil {
@@ -309,7 +323,7 @@ func (s *Service) lastTask(dir string, takes func(taskdir.Summary) bool) (string
 			return r.ID, nil
 		}
 	}
-	return "", Usagef("no task has worked in %s: 'anamnesis tasks' lists them, 'anamnesis resume TASK' names one", abs)
+	return "", remedy.With(Usagef("no task has worked in %s", abs), remedy.ListTasks, "")
 }
 
 // State folds a task's operations.

@@ -15,6 +15,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -90,14 +91,14 @@ func (s *Settings) limits() op.Limits {
 // check rejects settings that make no sense.
 func (s *Settings) check(getenv func(string) string) error {
 	if _, err := builtin.OptIn(s.tools...); err != nil {
-		return Usagef("--tools: %v", err)
+		return settingf("tools", ": %v", err)
 	}
 	if _, err := guard.ParseConfinement(s.Sandbox); s.Sandbox != "" && err != nil {
-		return Usagef("--%v", err)
+		return settingf("sandbox", "%s", strings.TrimPrefix(err.Error(), "sandbox"))
 	}
 	for _, name := range s.Redact {
 		if n := len(getenv(name)); n < redact.MinKnownBytes {
-			return Usagef("--redact %s: the variable's value has %d bytes; a secret has at least %d, so that it can be distinguished from other text", name, n, redact.MinKnownBytes)
+			return settingf("redact", " %s: the variable's value has %d bytes; a secret has at least %d, so that it can be distinguished from other text", name, n, redact.MinKnownBytes)
 		}
 	}
 	return nil
@@ -113,13 +114,13 @@ func (s *Service) Check(r *Request) error {
 	for i, dir := range r.Writable {
 		real, err := RealDir(dir)
 		if err != nil {
-			return Usagef("--writable: %v", err)
+			return settingf("writable", ": %v", err)
 		}
 		if info, err := os.Stat(real); err != nil || !info.IsDir() {
-			return Usagef("--writable %s: not a directory", dir)
+			return settingf("writable", " %s: not a directory", dir)
 		}
 		if err := workspace.CheckWritable(s.Home, real); err != nil {
-			return Usagef("--writable: %v", err)
+			return settingf("writable", ": %v", err)
 		}
 		r.Writable[i] = real
 	}
@@ -144,7 +145,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 		return nil, err
 	}
 	if info, err := os.Stat(r.Dir); err != nil || !info.IsDir() {
-		return nil, Usagef("--dir %s: not a directory; make it first", r.Dir)
+		return nil, settingf("dir", " %s: not a directory; make it first", r.Dir)
 	}
 	o := &opening{Service: s, Settings: r.Settings, client: c}
 	who, err := o.pickAgent(ctx, r.Dir, r.Agent)
@@ -239,7 +240,7 @@ func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
 		o.warn(leftText, oneLine(earlier))
 	}
 	for _, m := range box.Missing() {
-		o.warn("%s; --sandbox off accepts this", m)
+		o.warn("%s; the setting sandbox: off accepts this", m)
 	}
 	return err
 }
@@ -268,10 +269,10 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	if r.EASLower && r.EAS > n.EAS {
 		larger = r.EAS
 	} else if r.EAS > 0 {
-		n.EAS, n.EASFrom, larger = r.EAS, cmp.Or(r.EASFrom, "--eas"), 0
+		n.EAS, n.EASFrom, larger = r.EAS, cmp.Or(r.EASFrom, "given for this task"), 0
 	}
 	if larger > 0 {
-		o.warn("the project's eas of %d is larger than the EAS of %d tokens, and does not count before you approve it; 'anamnesis config approve' shows it", larger, n.EAS)
+		o.warn("the project's eas of %d is larger than the EAS of %d tokens, and does not count before you approve it among the project's settings", larger, n.EAS)
 	}
 	if r.Window > 0 {
 		n.Window = r.Window
@@ -283,10 +284,10 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		return n, err
 	}
 	if err := taskdir.CheckTaskID(n.Task); err != nil {
-		return n, Usagef("--task: %v", err)
+		return n, settingf("task", ": %v", err)
 	}
 	if _, err := taskdir.ReadState(o.Home, n.Task); !errors.Is(err, taskdir.ErrNoTask) {
-		return n, Usagef("task %s exists: 'anamnesis resume %s' continues it, --task names another", n.Task, n.Task)
+		return n, remedy.With(Usagef("task %s exists; use another name", n.Task), remedy.Resume, n.Task)
 	}
 	return n, nil
 }
@@ -294,14 +295,11 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 // easTooLarge returns the error of an EAS that exceeds the window, and names which of the two
 // the request can change.
 func (r *Request) easTooLarge(n *runtime.New) error {
-	window := fmt.Sprintf("the window of %d tokens the EAS table has", n.Window)
-	if r.Window > 0 {
-		window = fmt.Sprintf("--window %d", n.Window)
-	}
+	const why = "a model cannot attend to more than its window"
 	if r.EAS > 0 {
-		return Usagef("--eas %d is larger than %s: a model cannot attend to more than its window; lower --eas or give a larger --window", n.EAS, window)
+		return settingf("eas", " %d is larger than the window of %d tokens: %s; lower the EAS or give a larger window", n.EAS, n.Window, why)
 	}
-	return Usagef("%s is smaller than the EAS of %d tokens (%s): a model cannot attend to more than its window; give an --eas of at most %d or a larger --window", window, n.EAS, n.EASFrom, n.Window)
+	return settingf("window", " %d is smaller than the EAS of %d tokens (%s): %s; give an EAS of at most %d or a larger window", n.Window, n.EAS, n.EASFrom, why, n.Window)
 }
 
 // approvalMode resolves a mode. Without a user to ask, the default is deny.
@@ -310,17 +308,17 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 	if name != "" {
 		m, err := approval.ParseMode(name)
 		if err != nil {
-			return "", "", Usagef("--approval: %v", err)
+			return "", "", settingf("approval", ": %v", err)
 		}
 		if m == approval.ModeAsk && !asks {
-			return string(m), "approval mode ask without a terminal: calls that need approval are refused; --approval auto lets them run", nil
+			return string(m), "approval mode ask without a terminal: calls that need approval are refused; the setting approval: auto lets them run", nil
 		}
 		return string(m), "", nil
 	}
 	if asks {
 		return string(approval.ModeAsk), "", nil
 	}
-	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; --approval edits or --approval auto lets calls run", nil
+	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; the settings approval: edits and approval: auto let calls run", nil
 }
 
 // follow sets from a spec what the settings leave open.
@@ -347,7 +345,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	fail := func(err error) (runtime.Options, func(), error) { return runtime.Options{}, nil, err }
 	more, err := builtin.OptIn(o.tools...)
 	if err != nil {
-		return fail(Usagef("--tools: %v", err))
+		return fail(settingf("tools", ": %v", err))
 	}
 	net, err := o.Web()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
@@ -41,7 +42,7 @@ func (p Place) Open(home func() (taskdir.Home, error), use Use, o worldstate.Opt
 		return nil, err
 	}
 	if _, err := os.Stat(store); p.Store != "" && !p.Begin && errors.Is(err, fs.ErrNotExist) {
-		return nil, Usagef("there is no store in %s; 'anamnesis world save --store %s' begins one", store, store)
+		return nil, remedy.With(Usagef("there is no store in %s", store), remedy.SaveStore, store)
 	}
 	if o.Task = p.Task; p.Task != "" && p.Dir == "" && p.Store == "" { // the task's record names its directory
 		if use == Live {
@@ -109,7 +110,7 @@ func (p Place) storeAround(h taskdir.Home, o *worldstate.Options) (world, store 
 			return st.Opened.Dir, h.StoreOf(&st.Opened), nil
 		}
 		if !p.Begin {
-			return "", "", Usagef("no store for %s: go to a directory in which a task ran, name a task with --task or a store with --store, or begin one with 'anamnesis world save'", at)
+			return "", "", remedy.With(Usagef("no store for %s", at), remedy.FindStore, "")
 		}
 		return at, h.Store(at), nil
 	}

@@ -22,13 +22,13 @@ func TestBudgets(t *testing.T) {
 		{Limits{Tokens: 1000}, "1000 tokens used, 1000 were allowed"},
 		{Limits{Tokens: 1200, Others: Used{Tokens: 200}}, "1200 tokens used"},
 		{Limits{USD: 0.51}, ""},
-		{Limits{USD: 0.5}, "$0.5000 spent, $0.5000 were allowed; raise --max-cost"},
+		{Limits{USD: 0.5}, "$0.5000 spent, $0.5000 were allowed"},
 		{Limits{USD: 0.8, Others: Used{USD: 0.2}}, ""},
 		{Limits{USD: 0.8, Others: Used{USD: 0.3}}, "$0.8000 spent"},
 		{Limits{USD: 1.5, EarlierUSD: 1}, "$1.50 spent, $1.50 were allowed"},
-		{Limits{TimeUp: true}, "raise --max-time"},
+		{Limits{TimeUp: true}, "is over"},
 	} {
-		if got := overBudget(s, c.lim); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
+		if _, got := overBudget(s, c.lim); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.lim, got, c.want)
 		}
 	}

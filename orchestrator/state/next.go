@@ -40,6 +40,8 @@ type Action struct {
 	Calls  []CallState // for ActRunCalls and ActCloseUnknown
 	Reason string      // for ActEndTurn: see op.TurnEnded; for ActMask: window | overflow
 	Detail string
+	// Reached is the limit for an ActEndTurn of the reason limit.
+	Reached op.Limit
 	// Question is for ActAskUser.
 	Question string
 	Seqs     []uint64 // for ActMask: results, oldest first
@@ -138,11 +140,10 @@ func Next(s *State, lim Limits) Action {
 		return act
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps+lim.Others.Steps >= maxSteps {
-		return Action{Kind: ActEndTurn, Reason: "limit",
-			Detail: fmt.Sprintf("%d steps taken in this turn; raise --max-steps to continue", maxSteps)}
+		return Action{Kind: ActEndTurn, Reason: "limit", Reached: op.LimitSteps, Detail: fmt.Sprintf("%d steps taken in this turn", maxSteps)}
 	}
-	if detail := overBudget(s, lim); detail != "" {
-		return Action{Kind: ActEndTurn, Reason: "limit", Detail: detail}
+	if limit, detail := overBudget(s, lim); detail != "" {
+		return Action{Kind: ActEndTurn, Reason: "limit", Reached: limit, Detail: detail}
 	}
 	if act, ok := nextForRoom(s, lim); ok {
 		return act
@@ -151,21 +152,21 @@ func Next(s *State, lim Limits) Action {
 }
 
 // overBudget returns which budget of the task is used up; empty if none is.
-func overBudget(s *State, lim Limits) string {
+func overBudget(s *State, lim Limits) (limit op.Limit, detail string) {
 	used := s.Spent().Tokens + lim.Others.Tokens
 	cost := s.Spent().USD + lim.Others.USD + lim.EarlierUSD
 	switch {
 	case lim.Tokens > 0 && used >= lim.Tokens:
-		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to continue", used, lim.Tokens)
+		return op.LimitTokens, fmt.Sprintf("%d tokens used, %d were allowed", used, lim.Tokens)
 	case lim.USD > 0 && cost >= lim.USD:
-		return fmt.Sprintf("%s spent, %s were allowed; raise --max-cost to continue", Dollars(cost), Dollars(lim.USD))
+		return op.LimitCost, fmt.Sprintf("%s spent, %s were allowed", Dollars(cost), Dollars(lim.USD))
 	case lim.TimeUp && s.Outage != nil:
-		return fmt.Sprintf("the provider is not asked again before %s, which is beyond the time of %v: %s; raise --max-time to continue",
+		return op.LimitTime, fmt.Sprintf("the provider is not asked again before %s, which is beyond the time of %v: %s",
 			s.Outage.Until.Local().Format("15:04:05"), lim.Time, s.Outage.Error)
 	case lim.TimeUp:
-		return fmt.Sprintf("the time of %v is over; raise --max-time to continue", lim.Time)
+		return op.LimitTime, fmt.Sprintf("the time of %v is over", lim.Time)
 	}
-	return ""
+	return "", ""
 }
 
 // Dollars formats an amount of US dollars, small ones to a hundredth of a cent.
@@ -253,10 +254,10 @@ func nextInLoop(s *State, lim Limits) Action {
 	act := Action{Kind: ActEndTurn, Reason: "stuck"}
 	if p.Question != "" {
 		act.Question = p.Question
-		act.Detail = fmt.Sprintf("%s; %s; answer with 'anamnesis resume %s \"…\"'", tried, strings.TrimRight(p.Question, "."), s.Opened.Task)
+		act.Detail = fmt.Sprintf("%s; %s", tried, strings.TrimRight(p.Question, "."))
 	} else {
 		act.Question = tried + "; what should be tried next?"
-		act.Detail = fmt.Sprintf("%s; say what to try next with 'anamnesis resume %s \"…\"' (no strategy: %s)", tried, s.Opened.Task, p.NoStrategy)
+		act.Detail = fmt.Sprintf("%s; say what to try next (no strategy: %s)", tried, p.NoStrategy)
 	}
 	if lim.User {
 		act.Kind = ActAskUser

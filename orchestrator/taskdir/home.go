@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/worldstate"
 )
 
@@ -180,7 +181,7 @@ func (h Home) CheckOwn(o *op.TaskOpened) error {
 	if there, err := os.Stat(home); home == h.State || err == nil && h.is(there) {
 		return nil
 	}
-	return fmt.Errorf("task %[1]s: %[2]w, %[3]s, in the directory %[4]s: name the directory to use with --dir, as in 'anamnesis resume %[1]s --dir DIR'", o.Task, ErrElsewhere, home, o.Dir)
+	return remedy.With(fmt.Errorf("task %s: %w, %s, in the directory %s", o.Task, ErrElsewhere, home, o.Dir), remedy.Relocate, o.Task)
 }
 
 func (h Home) is(other os.FileInfo) bool {
@@ -273,9 +274,9 @@ func (h Home) HasTask(id string) bool {
 // NoTask returns the error for a task that does not exist. Its folder may exist.
 func (h Home) NoTask(id string) error {
 	if h.HasTask(id) {
-		return fmt.Errorf("%w: %s: there is no stream in %s; 'anamnesis doctor %s' searches for a lost one", ErrNoTask, id, h.Task(id), id)
+		return remedy.With(fmt.Errorf("%w: %s: there is no stream in %s", ErrNoTask, id, h.Task(id)), remedy.FindStream, id)
 	}
-	return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
+	return remedy.With(fmt.Errorf("%w: %s", ErrNoTask, id), remedy.ListTasks, "")
 }
 
 var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
@@ -325,7 +326,7 @@ func NewTaskID(h Home, request string) (string, error) {
 		}
 		if err := os.Mkdir(h.Task(id), 0o700); err == nil {
 			return id, nil
-		} else if !errors.Is(err, os.ErrExist) { // --task has taken it
+		} else if !errors.Is(err, os.ErrExist) { // a named task has taken it
 			return "", fmt.Errorf("reserve a task's name: %w", err)
 		}
 	}
@@ -340,7 +341,7 @@ func OutsideHome(h Home, dir string) error {
 			continue // it does not exist yet
 		}
 		if dir == real || strings.HasPrefix(dir, real+string(filepath.Separator)) {
-			return fmt.Errorf("world %s: %w: it is inside %s, where the program keeps its state; use another --dir", dir, worldstate.ErrRefused, real)
+			return remedy.With(fmt.Errorf("world %s: %w: it is inside %s, where the program keeps its state", dir, worldstate.ErrRefused, real), remedy.OtherDirectory, "")
 		}
 	}
 	return nil

@@ -81,10 +81,9 @@ func (e *BusyError) Error() string {
 		where = "in " + e.Held
 	}
 	if e.Home != "" {
-		return fmt.Sprintf("%s: task %s of another home, %s (pid %d), is working %s; wait for it, or use another --dir", e.Dir, e.Task, e.Home, e.PID, where)
+		return fmt.Sprintf("%s: task %s of another home, %s (pid %d), is working %s", e.Dir, e.Task, e.Home, e.PID, where)
 	}
-	return fmt.Sprintf("%s: task %s (pid %d) is working %s; wait for it, steer it with 'anamnesis say %s \"…\"', or use another --dir",
-		e.Dir, e.Task, e.PID, where, e.Task)
+	return fmt.Sprintf("%s: task %s (pid %d) is working %s", e.Dir, e.Task, e.PID, where)
 }
 
 // Is makes a BusyError an ErrBusy.

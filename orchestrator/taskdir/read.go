@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 )
 
@@ -42,10 +43,11 @@ var ErrImported = errors.New("an imported session")
 // for an imported one.
 func CheckParent(st *state.State) error {
 	if o := st.Opened.Origin; o.Imported() {
-		return fmt.Errorf("%[1]w: %[2]s was read from %[3]s, a session of %[4]s, and can only be read; 'anamnesis timeline %[2]s' shows it, 'anamnesis world show --task %[2]s STEP:FILE' a file that the agent kept", ErrImported, st.Opened.Task, o.File, o.Agent)
+		return remedy.With(fmt.Errorf("%w: %s was read from %s, a session of %s, and can only be read", ErrImported, st.Opened.Task, o.File, o.Agent),
+			remedy.ReadImported, st.Opened.Task)
 	}
 	if p := st.Opened.Parent; p != nil {
-		return fmt.Errorf("%w: %s was begun by the agent of task %s, which continues it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
+		return remedy.With(fmt.Errorf("%w: %s was begun by the agent of task %s, which continues it", ErrSubagent, st.Opened.Task, p.Task), remedy.Resume, p.Task)
 	}
 	return nil
 }
@@ -105,7 +107,7 @@ func EmptyStream(id string) error { return fmt.Errorf("%w: %s %w", ErrNoTask, id
 // WithRemedy adds the remedy to an error about a damaged stream.
 func WithRemedy(id string, err error) error {
 	if errors.Is(err, opstream.ErrCorrupt) {
-		return fmt.Errorf("%w; 'anamnesis doctor %s' lists what is intact, and copies it", err, id)
+		return remedy.With(err, remedy.Salvage, id)
 	}
 	return err
 }
@@ -150,7 +152,7 @@ func Salvage(ctx context.Context, h Home, id, to string) (opstream.Salvaged, err
 	}
 	got, err := opstream.Salvage(ctx, h.Task(id), to)
 	if errors.Is(err, opstream.ErrNotFound) {
-		return got, fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
+		return got, remedy.With(fmt.Errorf("%w: %s", ErrNoTask, id), remedy.ListTasks, "")
 	}
 	return got, err
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 )
 
@@ -128,7 +129,7 @@ func Send(ctx context.Context, h Home, task string, cmd Command) error {
 		return fmt.Errorf("%w: %s", ErrNotLive, task)
 	}
 	if err != nil { // a blocked task takes the command when it continues
-		return fmt.Errorf("task %s did not answer; it may have taken it, or take it yet: 'anamnesis timeline %s' shows that (%w)", task, task, err)
+		return remedy.With(fmt.Errorf("task %s did not answer; it may have taken it, or take it yet (%w)", task, err), remedy.ShowTimeline, task)
 	}
 	if !reply.OK {
 		return &RemoteError{Text: reply.Error, why: whys()[reply.Why]}

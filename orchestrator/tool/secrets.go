@@ -56,4 +56,4 @@ func SecretFile(rel string, allow []string) bool {
 }
 
 // SecretRefusal is the model's result for such a file.
-const SecretRefusal = "looks like a file of secrets and is not shown; if the task needs it, a user can allow it with --allow-secrets PATTERN"
+const SecretRefusal = "looks like a file of secrets and is not shown; if the task needs it, a user can allow it (setting allow-secrets)"

@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -40,8 +41,8 @@ func (s *Sandbox) Get(ctx context.Context) (*guard.Sandbox, error) {
 		return nil, fmt.Errorf("sandbox of task %s: %w", s.ledger.ID, err)
 	}
 	if dirs := box.Exposes(); len(dirs) > 0 {
-		return nil, fmt.Errorf("sandbox of task %s: this system has neither user namespaces nor Landlock, so commands could read the program's state, with the streams and secrets of all tasks, in %s; to run them all the same, give --sandbox off",
-			s.ledger.ID, strings.Join(dirs, ", "))
+		return nil, remedy.With(fmt.Errorf("sandbox of task %s: this system has neither user namespaces nor Landlock, so commands could read the program's state, with the streams and secrets of all tasks, in %s",
+			s.ledger.ID, strings.Join(dirs, ", ")), remedy.SandboxOff, "")
 	}
 	s.box, s.made = box, true
 	return box, nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -16,7 +17,7 @@ import (
 func WantDir(task, dir string) error {
 	gone, err := DirGone(task, dir)
 	if err == nil && gone {
-		err = fmt.Errorf("%[1]w: task %[2]s works in %[3]s; if it was moved, 'anamnesis resume %[2]s --dir DIR' continues there; else put it back, or 'anamnesis world restore --task %[2]s STEP' recreates it", ErrNoDirectory, task, dir)
+		err = remedy.With(fmt.Errorf("%w: task %s works in %s", ErrNoDirectory, task, dir), remedy.RelocateOrMake, task)
 	}
 	return err
 }
@@ -27,7 +28,8 @@ func Locate(h taskdir.Home, st *state.State, dir string) error {
 	if own := st.Opened.Dir; dir == "" {
 		err := h.CheckOwn(&st.Opened)
 		if real, linked := filepath.EvalSymlinks(own); err == nil && linked == nil && real != own {
-			err = fmt.Errorf("%[1]w: task %[2]s works in %[3]s, which leads to another directory now, %[4]s; 'anamnesis resume %[2]s --dir DIR' continues there, or in any other", ErrNoDirectory, st.Opened.Task, own, real)
+			err = remedy.With(fmt.Errorf("%w: task %s works in %s, which leads to another directory now, %s", ErrNoDirectory, st.Opened.Task, own, real),
+				remedy.Relocate, st.Opened.Task)
 		}
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
@@ -62,8 +63,7 @@ func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint
 	for _, r := range ranges {
 		for rec, err := range stream.Since(r.First - 1) {
 			if err != nil {
-				return fmt.Errorf("ops %s, which it has to read, cannot be read: %w; 'anamnesis world restore --task %s %d' brings the files alone back",
-					r, err, s.Opened.Task, j.To)
+				return remedy.With(fmt.Errorf("ops %s, which it has to read, cannot be read: %w", r, err), remedy.RestoreFiles, s.Opened.Task)
 			}
 			if rec.Seq >= r.Last {
 				break

@@ -138,9 +138,12 @@ func Ended(task string, out runtime.Outcome) error {
 	case "evicted":
 		return exit.With(exit.Evicted, fmt.Errorf("task %s: %s; %s", task, out.Detail, again))
 	case "limit":
+		if out.Limit != "" {
+			again = fmt.Sprintf("raise --%s, and %s", out.Limit, again)
+		}
 		return exit.With(exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again))
 	case "stuck":
-		return exit.With(exit.Stuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail))
+		return exit.With(exit.Stuck, fmt.Errorf("task %s: stuck: %s; answer with 'anamnesis resume %s \"…\"'", task, out.Detail, task))
 	}
 	if out.Err != nil {
 		return exit.With(exit.Code(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again))

@@ -152,7 +152,7 @@ func (s *Seat) turns(ctx context.Context, w Work, open func(session.Client) (*se
 	if keys != nil {
 		keys.Steer(func(line string) {
 			if err := opened.Say(ctx, line); err != nil {
-				s.Warn(err.Error())
+				s.Warn(exit.Text(err))
 			}
 		})
 		defer keys.Steer(nil)

@@ -203,7 +203,7 @@ func (m *screen) replay() {
 	}
 	m.calls, m.turn, m.activity = nil, turn{}, ""
 	if end := m.st.Turn.End; end != nil && m.st.Waits() {
-		m.outcome(turnMsg{out: runtime.Outcome{Reason: end.Reason, Detail: end.Detail}})
+		m.outcome(turnMsg{out: runtime.Outcome{Reason: end.Reason, Detail: end.Detail, Limit: end.Limit}})
 	}
 }
 

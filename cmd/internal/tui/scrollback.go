@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	xterm "golang.org/x/term"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/frame"
 	"anamnesis/cmd/internal/tui/paint"
@@ -89,7 +90,7 @@ func (b *scrollback) print(text string) {
 	}
 }
 
-func (b *scrollback) fail(err error) { b.print(paint.Red.Render("! ") + clean(err.Error())) }
+func (b *scrollback) fail(err error) { b.print(paint.Red.Render("! ") + clean(exit.Text(err))) }
 
 // shortened adds an output, as [term.Shortened] shortens it.
 func (b *scrollback) shortened(text string, head, tail, gone int, whole string) {

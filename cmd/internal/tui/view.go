@@ -282,6 +282,9 @@ func (m *screen) outcome(msg turnMsg) {
 		} else if msg.out.Detail != "" {
 			text += ": " + msg.out.Detail
 		}
+		if msg.out.Limit != "" {
+			text += fmt.Sprintf("; raise --%s to continue", msg.out.Limit)
+		}
 		if m.turn.fault != "" && strings.HasSuffix(text, m.turn.fault) { // it was printed
 			text = msg.out.Reason
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
@@ -74,7 +75,7 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 	}
 	o := st.Opened.Origin
 	if o == nil || o.Agent != string(sessions.Claude) {
-		return p, session.Usagef("task %s: only a session of Claude Code can be continued at a step; jump without --continue", task)
+		return p, remedy.With(session.Usagef("task %s: only a session of Claude Code can be continued at a step", task), remedy.JumpAlone, "")
 	}
 	ids, err := callsOf(svc, task)
 	if err != nil {
@@ -84,7 +85,7 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 		step = st.Steps.At(step).Parent
 	}
 	if len(ids[step]) == 0 {
-		return p, session.Usagef("task %s: no call of the agent comes before this step; jump without --continue and start claude again", task)
+		return p, remedy.With(session.Usagef("task %s: no call of the agent comes before this step; start claude again", task), remedy.JumpAlone, "")
 	}
 	files, err := sessions.Find(sessions.Claude, getenv("HOME"), getenv)
 	if err != nil {
@@ -92,7 +93,7 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 	}
 	i := slices.IndexFunc(files, func(f string) bool { return strings.TrimSuffix(filepath.Base(f), ".jsonl") == o.Session })
 	if i < 0 {
-		return p, session.Usagef("task %s: the file of session %s is not among those of Claude Code; jump without --continue", task, o.Session)
+		return p, remedy.With(session.Usagef("task %s: the file of session %s is not among those of Claude Code", task, o.Session), remedy.JumpAlone, "")
 	}
 	data, err := os.ReadFile(files[i])
 	if err != nil {
@@ -102,7 +103,7 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 	p.Message, p.Dir = lastMessage(data, ids[step])
 	p.Dir = cmp.Or(p.Dir, st.Opened.Dir) // not every version of Claude Code writes it into the file
 	if p.Message == "" {
-		return p, fmt.Errorf("%s does not have the calls of step %d; jump without --continue", files[i], step)
+		return p, remedy.With(fmt.Errorf("%s does not have the calls of step %d", files[i], step), remedy.JumpAlone, "")
 	}
 	return p, nil
 }

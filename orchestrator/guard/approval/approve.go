@@ -106,16 +106,16 @@ func decide(mode Mode, f Facts, rules []Rule) Decision {
 	case ModeDeny:
 		return decision(Refuse, by, f, denyText(f))
 	}
-	return decision(Refuse, by, f, fmt.Sprintf("%s was not run: approval mode %q is unknown (--approval takes ask, edits, auto or deny).", f.Tool, mode))
+	return decision(Refuse, by, f, fmt.Sprintf("%s was not run: approval mode %q is unknown; the modes are ask, edits, auto and deny.", f.Tool, mode))
 }
 
-// denyText names the flag and the mildest mode that would let the call run.
+// denyText names the mildest mode that would let the call run.
 func denyText(f Facts) string {
 	want := "auto"
 	if f.Edits && len(f.Autorun) == 0 {
 		want = "edits"
 	}
-	return fmt.Sprintf("%s was not run: this task runs with --approval deny, so only read-only tools are allowed. A user can let it run with --approval %s.", f.Tool, want)
+	return fmt.Sprintf("%s was not run: this task runs in approval mode deny, so only read-only tools are allowed. A user can let it run in mode %s.", f.Tool, want)
 }
 
 // ruled is a rule's decision.

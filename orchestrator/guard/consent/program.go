@@ -129,7 +129,7 @@ func FindProgram(name, dir, path string, hides func(path string) bool) (string, 
 		return file, nil
 	}
 	if hidden != "" {
-		return "", fmt.Errorf("%s is installed in %s, which the sandbox hides; approve it with --read and the directory of that installation", name, hidden)
+		return "", fmt.Errorf("%s is installed in %s, which the sandbox hides; grant it reading the directory of that installation", name, hidden)
 	}
 	return "", fmt.Errorf("%s is not installed, or not in PATH", name)
 }

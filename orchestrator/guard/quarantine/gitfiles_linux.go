@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/remedy"
 )
 
 const (
@@ -185,7 +187,7 @@ func isName(e fs.DirEntry, name string) bool { return strings.EqualFold(e.Name()
 
 func (s *gitScan) walk(rel, git string) error {
 	if s.seen++; s.seen > s.limit {
-		return fmt.Errorf("look for git directories in %s: more than %d directories; give commands a smaller directory, or --sandbox read-only", s.world, s.limit)
+		return remedy.With(fmt.Errorf("look for git directories in %s: more than %d directories", s.world, s.limit), remedy.SandboxReadOnly, "")
 	}
 	abs := filepath.Join(s.world, rel)
 	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {

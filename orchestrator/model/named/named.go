@@ -15,6 +15,7 @@ import (
 	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/model/price"
 	"anamnesis/orchestrator/model/script"
+	"anamnesis/orchestrator/remedy"
 )
 
 // ErrNone: neither a model nor a server is named, and none was found.
@@ -108,11 +109,10 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 	if key == "" && baseURL == "" {
 		url, names, ok := openai.Detect(ctx, openai.OllamaAddress(o.Getenv(openai.OllamaEnv)))
 		if !ok && name != "" {
-			return nil, fmt.Errorf("%w server for %q ('anamnesis config' shows where a name is set): set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, or start Ollama", ErrNone, name)
+			return nil, remedy.With(fmt.Errorf("%w server for %q", ErrNone, name), remedy.NameServer, "")
 		}
 		if !ok || len(names) == 0 && name == "" {
-			return nil, fmt.Errorf("%w: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, and name the model with --model; "+
-				"or start Ollama with a model pulled; 'anamnesis demo' needs neither", ErrNone)
+			return nil, remedy.With(ErrNone, remedy.SetUpModel, "")
 		}
 		baseURL = url
 		if name == "" {
@@ -120,7 +120,7 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 		}
 	}
 	if name == "" {
-		return nil, fmt.Errorf("%w named: add --model NAME (for example --model gpt-5)", ErrNone)
+		return nil, remedy.With(fmt.Errorf("%w named", ErrNone), remedy.NameModel, "")
 	}
 	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name, Images: openai.Images(o.Images)})
 	if err != nil {

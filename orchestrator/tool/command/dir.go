@@ -17,6 +17,7 @@ import (
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -98,7 +99,7 @@ func (f *File) read() error {
 	fmt.Fprintf(h, "%q %q\n%s\n", f.folder.Project, f.Tool, data)
 	if f.folder.Project != "" {
 		if f.tool.Sandbox != "" {
-			return errors.New("sandbox: a project's tool runs in the sandbox; 'anamnesis tools approve' grants what it needs beyond that")
+			return remedy.With(errors.New("sandbox: a project's tool runs in the sandbox"), remedy.GrantTool, "")
 		}
 		io.WriteString(h, confinedMark)
 		if err := consent.HashPrograms(h, f.folder.Project, f.tool.Command, os.Getenv("PATH")); err != nil {
@@ -156,7 +157,7 @@ func (f *File) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx con
 	a := f.approval()
 	a.Grants = f.grants()
 	return trust.Allow(ctx, a, ask, func() string {
-		return fmt.Sprintf("%s makes a tool of a command:\n%s\n%s\n'anamnesis tools approve %s' can give it more.\nApprove it?", f.Path, tool.Visible(f.Text), f.Beyond(), f.Tool)
+		return fmt.Sprintf("%s makes a tool of a command:\n%s\n%s\nAn approval from the command line can give it more.\nApprove it?", f.Path, tool.Visible(f.Text), f.Beyond())
 	})
 }
 
@@ -215,7 +216,7 @@ func (s *Source) Tools(ctx context.Context) tool.Offer {
 				tell(f.Path, fmt.Sprintf("The tool %s is left out: %v.", f.Tool, err))
 				continue
 			} else if !ok {
-				tell(f.Path, fmt.Sprintf("The tool %s is left out: 'anamnesis tools approve %s' shows it as it is now and asks; no user has approved that (%s).", f.Tool, f.Tool, f.Path))
+				tell(f.Path, fmt.Sprintf("The tool %s is left out: no user has approved it as it is now (%s).", f.Tool, f.Path))
 				continue
 			}
 			f.approve(s.Trust)

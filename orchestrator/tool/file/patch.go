@@ -144,7 +144,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 			return p, &tool.PathError{Path: p.dest.rel, Reason: "exists already, so nothing can be moved there"}
 		}
 		if secret && !tool.SecretFile(p.dest.rel, nil) {
-			return p, &tool.PathError{Path: t.rel, Reason: "looks like a file of secrets and is not given a name that does not; a user can allow it with --allow-secrets PATTERN"}
+			return p, &tool.PathError{Path: t.rel, Reason: "looks like a file of secrets and is not given a name that does not; a user can allow it (setting allow-secrets)"}
 		}
 	}
 	doc, err := readDocument(p.before).patch(c.hunks)

@@ -36,7 +36,7 @@ func TestPatchTellsNoSecret(t *testing.T) {
 		"diff --git a/.env b/a.txt\nrename from .env\nrename to a.txt\n",
 	} {
 		r := call(t, w, file.PatchFile(nil), map[string]any{"patch": patch})
-		if !r.IsError || strings.Contains(r.Text, "blue") || !strings.Contains(r.Text, "--allow-secrets") {
+		if !r.IsError || strings.Contains(r.Text, "blue") || !strings.Contains(r.Text, "allow-secrets") {
 			t.Errorf("%q: %s", patch, r.Text)
 		}
 	}

@@ -196,7 +196,7 @@ func TestAttack(t *testing.T) {
 	if err := Revoke(cfg, trust); err != nil {
 		t.Fatal(err)
 	}
-	if tools, news := offered(t, open(t, o, cfg)); len(tools) != 0 || !strings.Contains(strings.Join(news, ""), "'anamnesis mcp approve p'") {
+	if tools, news := offered(t, open(t, o, cfg)); len(tools) != 0 || !strings.Contains(strings.Join(news, ""), "not approved") {
 		t.Errorf("revoked: %d tools, %q", len(tools), news)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"anamnesis/orchestrator/remedy"
 )
 
 // maxTools bounds the tools one server may offer.
@@ -47,7 +49,7 @@ func connect(ctx context.Context, s Server, o *Options, on events) (*session, er
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case s.confined() && o.Sandbox != nil:
-		err = fmt.Errorf("%w (it runs in a sandbox; 'anamnesis mcp approve %s' grants more: --network, --read, …)", err, s.Name)
+		err = remedy.With(err, remedy.GrantServer, s.Name)
 	case s.Project == "" && s.URL == "" && s.Cwd == "":
 		for _, a := range s.Args {
 			if _, missing := os.Stat(filepath.Join(o.Dir, a)); a != "" && missing == nil && !filepath.IsAbs(a) {

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -71,7 +72,7 @@ var ErrUnapproved = errors.New("its current content is not approved")
 
 // unapproved is ErrUnapproved with the command that approves.
 func (s Server) unapproved() error {
-	return fmt.Errorf("%w; 'anamnesis mcp approve %s' shows what it is and asks", ErrUnapproved, s.Name)
+	return remedy.With(ErrUnapproved, remedy.ApproveServer, s.Name)
 }
 
 // Set is the servers of one task. It is a tool.Source; Tools belongs to one goroutine, its
@@ -168,8 +169,8 @@ func (s *Set) admit(ctx context.Context, cfg Server) error {
 		return err
 	}
 	return s.approved(ctx, trustCommand, cfg, hash, s.o.Ask, func() string {
-		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\n%s\n'anamnesis mcp approve %s' can give it more.\nApprove it?",
-			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()), cfg.Beyond(), cfg.Name)
+		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\n%s\nAn approval from the command line can give it more.\nApprove it?",
+			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()), cfg.Beyond())
 	})
 }
 
@@ -264,7 +265,7 @@ func (s *Set) look(ctx context.Context, m *member) string {
 		}
 		m.refused, m.allowed = hash, ""
 	}
-	return fmt.Sprintf("The tools of the MCP server %s are left out: no user has approved what it now says of them; 'anamnesis mcp approve %s' shows it and asks.", m.Name, m.Name)
+	return fmt.Sprintf("The tools of the MCP server %s are left out: no user has approved what it now says of them.", m.Name)
 }
 
 // all makes the tools of every server, in the servers' order.

@@ -283,7 +283,7 @@ func TestTrust(t *testing.T) {
 	cfg.Project = dir
 	o := Options{Dir: dir, Trust: trust}
 	tools, news := offered(t, open(t, o, cfg))
-	if len(tools) != 0 || len(news) != 1 || !strings.Contains(news[0], "mcp approve") {
+	if len(tools) != 0 || len(news) != 1 || !strings.Contains(news[0], "not approved") {
 		t.Fatalf("unapproved: %d tools, %q", len(tools), news)
 	}
 	if err := ApproveCommand(cfg, trust); err != nil {

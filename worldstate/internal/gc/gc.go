@@ -191,7 +191,7 @@ func (g *collector) explainMissing(err error) error {
 		}
 		return fmt.Errorf("%w; %s names it, which is not a snapshot in a pack; 'git --git-dir=%s update-ref -d %s' removes that ref", err, name, g.s.Dir, name)
 	}
-	return fmt.Errorf("%w; 'anamnesis world verify' lists all damage, and 'git --git-dir=%s repack -d' packs your own objects", err, g.s.Dir)
+	return fmt.Errorf("%w; 'git --git-dir=%s repack -d' packs your own objects", err, g.s.Dir)
 }
 
 // choose selects what is kept: first what must be, then the tasks that no longer exist, the

@@ -10,16 +10,16 @@ type RestoreError struct {
 	RolledBack bool
 	// Abandon is the command that gives up a restore that was not rolled back; see
 	// World.Abandon.
-	Abandon string
-	Err     error
+	Stuck bool
+	Err   error
 }
 
 func (e *RestoreError) Error() string {
 	state := "the world was rolled back"
 	switch {
 	case e.RolledBack:
-	case e.Abandon != "":
-		state = "the roll-back failed, too; remove the cause and run the command again to recover, or give the restore up: " + e.Abandon
+	case e.Stuck:
+		state = "the roll-back failed, too"
 	default: // the enclosing error describes the state
 		return fmt.Sprintf("restore %s: %v", e.Path, e.Err)
 	}

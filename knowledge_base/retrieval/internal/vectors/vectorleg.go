@@ -23,7 +23,7 @@ const (
 
 // ErrBuilding says that the vectors are still being made and that searches
 // answer without them meanwhile.
-var ErrBuilding = errors.New("vectors are being computed; searching by words until then ('anamnesis kb rebuild' waits for them)")
+var ErrBuilding = errors.New("vectors are being computed; searching by words until then")
 
 // troubleKey is where a build keeps what its embedder reports.
 type troubleKey struct{}
