@@ -217,12 +217,7 @@ func (w jobWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Owns reports whether a job is one of this process.
-func (js *Jobs) Owns(id string) bool {
-	_, ok := js.own(id)
-	return ok
-}
-
+// own returns a job of this process.
 func (js *Jobs) own(id string) (*job, bool) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -341,16 +336,6 @@ func (js *Jobs) end(why string, list ...*job) {
 	for _, j := range list {
 		<-j.done
 	}
-}
-
-// EndByJump ends a job of this process that a jump leaves, and waits for its processes. It
-// reports whether the job is one of this process.
-func (js *Jobs) EndByJump(id string) bool {
-	j, ours := js.own(id)
-	if ours {
-		js.end(ByJump, j)
-	}
-	return ours
 }
 
 // Close ends every job.

@@ -20,7 +20,8 @@ func (js *Jobs) EndOf(ctx context.Context, steps []int) ([]string, error) {
 			continue
 		}
 		names = append(names, fmt.Sprintf("%s (%s)", r.Job, quote.OneLine(r.Command, notice.MaxDelivered)))
-		if js.EndByJump(r.Job) {
+		if j, ok := js.own(r.Job); ok {
+			js.end(ByJump, j)
 			continue
 		}
 		if err := js.closeLost(ctx, r, ""); err != nil { // a user's jump may follow a crashed process
@@ -34,7 +35,7 @@ func (js *Jobs) EndOf(ctx context.Context, steps []int) ([]string, error) {
 // ended with it.
 func (js *Jobs) CloseLost(ctx context.Context) error {
 	for _, r := range slices.Clone(js.ledger.State().Jobs.Running) {
-		if js.Owns(r.Job) {
+		if _, ok := js.own(r.Job); ok {
 			continue
 		}
 		if err := js.closeLost(ctx, r, fmt.Sprintf(
