@@ -93,8 +93,8 @@ func (r *Reader) checkOpen() error {
 	}
 }
 
-// look verifies what was written since the last look. The caller holds mu.
-func (r *Reader) look() error {
+// refresh verifies what was written since the last call. The caller holds mu.
+func (r *Reader) refresh() error {
 	if err := r.checkOpen(); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (r *Reader) look() error {
 		}
 		if st != nil && r.scan.Cur.Seq > r.scan.Cur.Ack {
 			// Lines not vouched for may have been withdrawn: read them again.
-			if st, err = r.relook(st); err != nil {
+			if st, err = r.reread(st); err != nil {
 				return err
 			}
 		}
@@ -133,9 +133,9 @@ func (r *Reader) rewind() error {
 	return r.scan.Rewind(min(r.scan.Cur.Ack, r.scan.Cur.Seq))
 }
 
-// relook reads again the lines that nothing vouches for, and records whether the writer had
+// reread reads again the lines that nothing vouches for, and records whether the writer had
 // withdrawn some.
-func (r *Reader) relook(st *segments.Stop) (*segments.Stop, error) {
+func (r *Reader) reread(st *segments.Stop) (*segments.Stop, error) {
 	old := r.scan.Cur
 	if err := r.rewind(); err != nil {
 		return st, err
@@ -160,7 +160,7 @@ func (r *Reader) relook(st *segments.Stop) (*segments.Stop, error) {
 func (r *Reader) Last() (seq uint64, hash [16]byte, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err = r.look()
+	err = r.refresh()
 	return r.scan.Cur.Seq, r.scan.Cur.Hash, err
 }
 
@@ -207,7 +207,7 @@ func refsAfter(s *segments.Scanner, after, limit uint64) (refs []segments.Ref, a
 func (r *Reader) Since(after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		r.mu.Lock()
-		end := r.look()
+		end := r.refresh()
 		limit := r.scan.Cur.Seq
 		r.mu.Unlock()
 		files := segments.Reader{FS: r.opts.FS, Dir: r.dir, Chained: r.resumed.Seq}
@@ -252,7 +252,7 @@ func (r *Reader) Get(seq uint64) (Record, error) {
 		return Record{}, err
 	}
 	if seq > r.scan.Cur.Ack || seq > r.scan.Cur.Seq {
-		err = r.look()
+		err = r.refresh()
 	}
 	if seq == 0 || seq > r.scan.Cur.Seq {
 		r.mu.Unlock()
@@ -284,7 +284,7 @@ func (r *Reader) Follow(ctx context.Context, after uint64) iter.Seq2[Record, err
 		more := true
 		for more && ctx.Err() == nil {
 			r.mu.Lock()
-			end := r.look()
+			end := r.refresh()
 			for _, stayed := range r.rolls[seen:] {
 				after = min(after, stayed)
 			}

@@ -49,7 +49,7 @@ func child(spec string) int {
 	switch f[2] {
 	case "restore":
 		_, err = w.RestoreTo(ctx, ID(f[3]), RestoreOptions{PlanOptions: PlanOptions{OverwriteEdits: true}})
-		err = errors.Join(err, w.Settle())
+		err = errors.Join(err, w.Sync())
 	case "recover":
 		_, err = w.Recover(ctx)
 	case "gc":

@@ -72,9 +72,9 @@ func lostLine(id ID, err error) string {
 	return fmt.Sprintf("snapshot %s is missing or damaged: %s; only a backup can bring it back", gitfmt.Short(id), whyMissing(id, err))
 }
 
-// isGone reports whether an error means that a snapshot is lost. A whole id that is unknown
+// isLost reports whether an error means that a snapshot is lost. A whole id that is unknown
 // counts, too: its snapshot existed once.
-func isGone(id ID, err error) bool {
+func isLost(id ID, err error) bool {
 	_, whole := gitfmt.ParseHash(string(id))
 	return errors.Is(err, gitfmt.ErrCorrupt) || whole && errors.Is(err, ErrUnknown)
 }

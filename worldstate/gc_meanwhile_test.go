@@ -59,7 +59,7 @@ func TestGCMeanwhile(t *testing.T) {
 		ids = append(ids, b.save().ID)
 		ids = append(ids, b.history(2*testPacks, r)...)
 		b.jump(ids[1])
-		b.must(b.w.Settle())
+		b.must(b.w.Sync())
 		ids = append(ids, b.save().ID)
 	})
 	if b.packs() != 2 || report.Snapshots < len(ids)-1 {

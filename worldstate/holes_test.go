@@ -159,7 +159,7 @@ func TestFileLimit(t *testing.T) {
 	}
 	b.jump(first.ID)
 	holds("back without a limit", map[string]string{"grows": small, "shrinks": small, "new": "", "stays": large, "other": "1"})
-	b.must(b.w.Settle())
+	b.must(b.w.Sync())
 	b.w.Close()
 	b.open(o)
 	if s := b.save(); s.Complete {

@@ -148,7 +148,7 @@ func TestRestoreAfterLoss(t *testing.T) {
 		b.must(b.w.Has(b.Context(), res.Source))
 		res, err = b.w.RestoreTo(b.Context(), first, RestoreOptions{PlanOptions: PlanOptions{OverwriteEdits: true}})
 		b.must(err)
-		b.must(b.w.Settle())
+		b.must(b.w.Sync())
 		if fmt.Sprint(res.Written) != "[f]" {
 			t.Errorf("overwriting: %+v", res)
 		}

@@ -79,7 +79,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	if *base != "" {
 		in.Base, err = w.listing(*base)
 		switch {
-		case isGone(*base, err):
+		case isLost(*base, err):
 			in.BaseLost = lostLine(*base, err)
 			*base, in.Base = target, in.Want
 		case err != nil:

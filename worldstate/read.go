@@ -91,7 +91,7 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 	if err == nil {
 		if e := list.Find(clean); e == nil || e.IsDir() {
 			err = fmt.Errorf("%w: %q is a directory", ErrNoPath, path)
-		} else if err = w.checkShown(id, clean); err != nil {
+		} else if err = w.refuseSecret(id, clean); err != nil {
 			// Nothing is written.
 		} else if err = w.objects.Check(e.Hash, gitfmt.BlobObject, clean); err == nil {
 			_, err = w.objects.CopyTo(e.Hash, gitfmt.BlobObject, clean, out)
@@ -103,8 +103,8 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 	return nil
 }
 
-// checkShown refuses to show a secret file.
-func (w *World) checkShown(id ID, path string) error {
+// refuseSecret returns an error for a secret file, whose content is not shown.
+func (w *World) refuseSecret(id ID, path string) error {
 	c, err := w.byID(id)
 	if err == nil && slices.Contains(c.Secrets, path) {
 		err = fmt.Errorf("%w: %q is an ignored file that snapshots hold for restores only; restore it to read it", ErrRefused, path)

@@ -64,7 +64,7 @@ func TestAbandon(t *testing.T) {
 		sameWorld(t, look(t, b.dir), one, "restored")
 		b.jump(second)
 		sameWorld(t, look(t, b.dir), two, "and back")
-		b.must(b.w.Settle())
+		b.must(b.w.Sync())
 	}
 	b.fsck()
 }

@@ -57,7 +57,7 @@ type RestoreOptions struct {
 // program changes during the restore is kept and listed in Kept.
 //
 // It returns when every path is as planned and was checked again. Making that durable continues
-// in the background: every other operation waits for it, and so does Settle, which reports
+// in the background: every other operation waits for it, and so does Sync, which reports
 // whether it succeeded. Until then the journal exists, so that after a power failure Recover
 // ends at the target.
 func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
@@ -96,9 +96,9 @@ func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Resul
 	return res, nil
 }
 
-// Settle waits until the last restore is durable. An error means that this failed: the journal
+// Sync waits until the last restore is durable. An error means that this failed: the journal
 // still exists, and Recover must be called.
-func (w *World) Settle() error {
+func (w *World) Sync() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unsettled
@@ -276,9 +276,9 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal,
 		switch {
 		case stayed[a.Path]:
 		case a.After.Absent():
-			res.Deleted = append(res.Deleted, plan.Shown(a.Path, a.Before))
+			res.Deleted = append(res.Deleted, plan.ListedPath(a.Path, a.Before))
 		default:
-			res.Written = append(res.Written, plan.Shown(a.Path, a.After))
+			res.Written = append(res.Written, plan.ListedPath(a.Path, a.After))
 		}
 	}
 	tree, err := w.treeAfter(ctx, root, p, target, len(res.Kept) == 0)

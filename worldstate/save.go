@@ -160,7 +160,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 		return Snapshot{}, nil, err
 	}
 	snap.ParentLost = lost
-	snap.IgnoredGone = w.ignoredGone(sc)
+	snap.IgnoredGone = w.missingIgnored(sc)
 	if err := w.track.Learn(sc); err != nil { // the snapshot is saved; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
 	}
@@ -170,9 +170,9 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	return snap, sc, nil
 }
 
-// ignoredGone returns the topmost ignored paths of the last scan that a save of this process
+// missingIgnored returns the topmost ignored paths of the last scan that a save of this process
 // made and that are gone since.
-func (w *World) ignoredGone(sc *scan.Scanned) (gone []string) {
+func (w *World) missingIgnored(sc *scan.Scanned) (gone []string) {
 	now := make(map[string]bool)
 	for _, r := range sc.Ignored() {
 		now[r.Path] = true
@@ -199,7 +199,7 @@ func (w *World) parent(id ID) (c *gitfmt.Commit, lost string, err error) {
 	if c, err = w.byID(id); err == nil {
 		_, err = w.tree(c.Tree)
 	}
-	if isGone(id, err) {
+	if isLost(id, err) {
 		return nil, lostLine(id, err), nil
 	}
 	return c, "", err

@@ -15,9 +15,9 @@ import (
 	"anamnesis/worldstate/internal/restore"
 )
 
-// TestSettle: a restore that has returned is made durable before anything else
+// TestSync: a restore that has returned is made durable before anything else
 // is done with the world, and one that cannot be is told of and finished later.
-func TestSettle(t *testing.T) {
+func TestSync(t *testing.T) {
 	var after func(point string)
 	b := newBench(t, &Options{Hook: func(point string) {
 		if after != nil {
@@ -39,7 +39,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("the journal of a restore that is not durable: %v", err)
 	}
 	close(going)
-	b.must(b.w.Settle())
+	b.must(b.w.Sync())
 	if _, err := os.Stat(b.journalPath()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the journal of a restore that is: %v", err)
 	}
@@ -52,7 +52,7 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	res := b.jump(first.ID)
-	if err := b.w.Settle(); err == nil || !res.Exact {
+	if err := b.w.Sync(); err == nil || !res.Exact {
 		t.Fatalf("%+v; a restore that could not be made durable is called so", res)
 	}
 	after = nil
@@ -65,7 +65,7 @@ func TestSettle(t *testing.T) {
 	if r == nil || !r.Finished {
 		t.Errorf("recovered %+v", r)
 	}
-	b.must(b.w.Settle())
+	b.must(b.w.Sync())
 	if s := b.save(); s.Tree != first.Tree {
 		t.Errorf("tree %s, want the target's %s", s.Tree, first.Tree)
 	}

@@ -266,8 +266,8 @@ func (w *World) release() {
 	}
 }
 
-// Gone reports whether there is no directory at the world's path, or a link.
-func (w *World) Gone() bool {
+// Missing reports whether there is no directory at the world's path, or a link.
+func (w *World) Missing() bool {
 	info, err := os.Lstat(w.dir)
 	return errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir()
 }
@@ -279,7 +279,7 @@ func (w *World) openRoot() (*fsys.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.held != nil && !w.held.Same(root) {
+	if w.held != nil && !w.held.SameDirectory(root) {
 		if !root.Empty() {
 			root.Close()
 			return nil, fmt.Errorf("%s: %w", w.dir, ErrReplaced)

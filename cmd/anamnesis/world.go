@@ -190,7 +190,7 @@ and everything below.`,
 				}
 				res, err := w.RestoreTo(cmd.Context(), ids[0], o)
 				if err == nil {
-					err = w.Settle()
+					err = w.Sync()
 				}
 				if err != nil {
 					return err

@@ -143,7 +143,7 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 		if !planned.Plan.Empty() { // otherwise an earlier process restored it
 			var res worldstate.Result
 			if res, err = p.examined(ctx, func() (worldstate.Result, error) { return p.World.Restore(ctx, planned.Plan) }); err == nil {
-				err = p.World.Settle() // the end of a jump is recorded when it is durable
+				err = p.World.Sync() // the end of a jump is recorded when it is durable
 			}
 			kept, lost = res.Kept, append(lost, res.LostAttributes...)
 		}
@@ -267,7 +267,7 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 	}
 	res, err := p.examined(ctx, func() (worldstate.Result, error) { return p.World.RestoreTo(ctx, id, o) })
 	if err == nil {
-		err = p.World.Settle()
+		err = p.World.Sync()
 	}
 	r := p.State().World.Restoring
 	if r == nil {

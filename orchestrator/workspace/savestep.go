@@ -54,7 +54,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		}
 	}
 	if err != nil {
-		b.Error, b.Gone = err.Error(), p.World.Gone()
+		b.Error, b.Gone = err.Error(), p.World.Missing()
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, quote.OneLine(b.Error, notice.MaxDelivered))
 		return p.Record(ctx, b)
 	}

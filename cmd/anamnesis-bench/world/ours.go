@@ -71,7 +71,7 @@ func (o *ours) restore(ctx context.Context, point string) error {
 	return err
 }
 
-func (o *ours) settle() error { return o.w.Settle() }
+func (o *ours) sync() error { return o.w.Sync() }
 
 func (o *ours) close() {
 	if o.w != nil {

@@ -326,24 +326,24 @@ func (r *runner) restore(ctx context.Context, w work, s subject, to *samples) er
 			}
 		}
 	}
-	var settle func() error
-	if o, ok := s.(settler); ok {
-		settle = o.settle
+	var sync func() error
+	if o, ok := s.(syncer); ok {
+		sync = o.sync
 	}
-	if err := to.measure(func() error { return s.restore(ctx, points[0]) }, settle); err != nil {
+	if err := to.measure(func() error { return s.restore(ctx, points[0]) }, sync); err != nil {
 		return err
 	}
 	return r.tree.expect(w.changed, r.round)
 }
 
-// measure takes one sample. settle, when not nil, waits for what f left under
+// measure takes one sample. sync, when not nil, waits for what f left under
 // way.
-func (s *samples) measure(f, settle func() error) error {
+func (s *samples) measure(f, sync func() error) error {
 	cpu, begin := cpuTime(), time.Now()
 	err := f()
 	s.wall = append(s.wall, time.Since(begin))
-	if err == nil && settle != nil {
-		err = settle()
+	if err == nil && sync != nil {
+		err = sync()
 		s.durable = append(s.durable, time.Since(begin))
 	}
 	s.cpu = append(s.cpu, cpuTime()-cpu)

@@ -22,8 +22,8 @@ type subject interface {
 	close()
 }
 
-// A settler's restore returns before it is durable; settle waits for that.
-type settler interface{ settle() error }
+// A syncer's restore returns before it is durable; sync waits for that.
+type syncer interface{ sync() error }
 
 // info is what the runner must know of a subject.
 type info struct {

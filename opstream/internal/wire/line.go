@@ -105,7 +105,7 @@ func ParseLine(line []byte, e *Envelope) error {
 	p.word(WordAck)
 	e.Ack = p.number(1<<63 - 1)
 	p.word(WordTime)
-	e.TS = p.take(len(TimeLayout))
+	e.TS = p.next(len(TimeLayout))
 	p.word(WordKind)
 	e.Kind = p.until('"')
 	p.word(WordStep)
@@ -116,7 +116,7 @@ func ParseLine(line []byte, e *Envelope) error {
 	e.Body = p.rest
 	tail := lineParser{rest: line[len(line)-min(len(line), tailLen):], bad: p.bad}
 	tail.word(WordPrev)
-	prev := tail.take(prevHexLen)
+	prev := tail.next(prevHexLen)
 	tail.word(WordCRC)
 	switch {
 	case tail.bad:
@@ -151,7 +151,7 @@ func checkCRC(line []byte) error {
 	}
 	tail := lineParser{rest: line[n:]}
 	tail.word(`,"crc":"`)
-	digits := tail.take(crcHexLen)
+	digits := tail.next(crcHexLen)
 	tail.word(wordEnd)
 	var want [4]byte
 	if tail.bad || !DecodeLowerHex(want[:], digits) {
@@ -187,7 +187,7 @@ func (p *lineParser) word(w string) {
 	p.rest = p.rest[len(w):]
 }
 
-func (p *lineParser) take(n int) []byte {
+func (p *lineParser) next(n int) []byte {
 	if p.bad || len(p.rest) < n {
 		p.bad = true
 		return nil

@@ -39,8 +39,8 @@ func (r *Root) Dup() (*Root, error) {
 	return &Root{fd}, nil
 }
 
-// Same reports whether both are the same directory.
-func (r *Root) Same(o *Root) bool {
+// SameDirectory reports whether both are the same directory.
+func (r *Root) SameDirectory(o *Root) bool {
 	var a, b unix.Stat_t
 	return unix.Fstat(r.Fd, &a) == nil && unix.Fstat(o.Fd, &b) == nil && a.Dev == b.Dev && a.Ino == b.Ino
 }

@@ -75,7 +75,7 @@ func editReason(base, now tree.State) string {
 // decide chooses what happens to one path that differs.
 func (p *planner) decide(path string, now, want tree.State) {
 	if p.editedSinceBase(path, now) {
-		p.kept[Shown(path, now)] = editReason(p.Base.At(path), now)
+		p.kept[ListedPath(path, now)] = editReason(p.Base.At(path), now)
 		return
 	}
 	if skip, ok := skipAbove(p.Now.Skips, path); ok {
@@ -86,11 +86,11 @@ func (p *planner) decide(path string, now, want tree.State) {
 	switch {
 	case p.Track.IsExcluded(path):
 	case want.Absent() && skipped && (skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge)):
-		p.kept[Shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
+		p.kept[ListedPath(path, now)] = gitfmt.KeepLeftOut + skip.Reason
 	case want.Absent() && skipped:
-		p.kept[Shown(path, now)] = gitfmt.KeepUnread
+		p.kept[ListedPath(path, now)] = gitfmt.KeepUnread
 	case want.Absent() && p.Policy.Ignored(path, now.IsDir()):
-		p.kept[Shown(path, now)] = gitfmt.KeepIgnored
+		p.kept[ListedPath(path, now)] = gitfmt.KeepIgnored
 	case want.Absent() && slices.Contains(p.Now.Secrets, path):
 		p.kept[path] = gitfmt.KeepIgnoredNow
 	case now.Absent() && p.ignoredNow(path):
@@ -154,7 +154,7 @@ func (p *planner) dropBlocked() {
 		})
 		if blocked {
 			delete(p.todo, path)
-			p.kept[Shown(path, a.After)] = gitfmt.KeepBlocked
+			p.kept[ListedPath(path, a.After)] = gitfmt.KeepBlocked
 		}
 	}
 }

@@ -148,7 +148,7 @@ func withVersions(target *tree.Listing, last map[string]version) (want *tree.Lis
 		})
 		if inTheWay {
 			delete(entries, e.Path)
-			blocked = append(blocked, Shown(e.Path, e.State))
+			blocked = append(blocked, ListedPath(e.Path, e.State))
 		}
 	}
 	for _, e := range entries {
@@ -195,9 +195,9 @@ func (p *planner) overlay(ctx context.Context) error {
 			is, err := p.stateOnDisk(path)
 			conflict = err != nil || is != v.State
 		}
-		p.kept[Shown(path, v.State)] = v.reason(conflict)
+		p.kept[ListedPath(path, v.State)] = v.reason(conflict)
 		if conflict {
-			p.conflicts = append(p.conflicts, Shown(path, v.State))
+			p.conflicts = append(p.conflicts, ListedPath(path, v.State))
 		}
 	}
 	sort.Strings(p.conflicts)

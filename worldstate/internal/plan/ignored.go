@@ -46,9 +46,9 @@ func (p *planner) decideIgnored(path string, want tree.State) {
 	case now.Absent():
 		p.todo[path] = restore.Action{Path: path, Before: now, After: want}
 	case now.IsDir() && want.IsDir():
-		p.kept[Shown(path, now)] = gitfmt.KeepNoMode
+		p.kept[ListedPath(path, now)] = gitfmt.KeepNoMode
 	default:
-		p.kept[Shown(path, now)] = gitfmt.KeepNoBytes
+		p.kept[ListedPath(path, now)] = gitfmt.KeepNoBytes
 	}
 }
 

@@ -134,10 +134,10 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 	sort.Slice(out.Actions, func(i, j int) bool { return out.Actions[i].Path < out.Actions[j].Path })
 	for _, a := range out.Actions {
 		if a.After.Absent() {
-			out.Delete = append(out.Delete, Shown(a.Path, a.Before))
+			out.Delete = append(out.Delete, ListedPath(a.Path, a.Before))
 			continue
 		}
-		out.Write = append(out.Write, Shown(a.Path, a.After))
+		out.Write = append(out.Write, ListedPath(a.Path, a.After))
 	}
 	if err := restore.ProbeAll(ctx, p.Objects, out.Actions, restore.AfterOf); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", p.Target.Id, err)
@@ -172,8 +172,8 @@ func (p *planner) unchanged(out *Plan) (list []gitfmt.Skip) {
 	return list
 }
 
-// Shown returns a path as lists show it: a directory ends in a slash.
-func Shown(path string, s tree.State) string {
+// ListedPath returns a path as lists show it: a directory ends in a slash.
+func ListedPath(path string, s tree.State) string {
 	if s.IsDir() {
 		return path + "/"
 	}
