@@ -2,6 +2,7 @@ package op
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -210,19 +211,32 @@ type ModelReplied struct {
 	Extra  map[string]json.RawMessage `json:"extra,omitempty"`
 	Origin string                     `json:"origin,omitempty"`
 	Millis int64                      `json:"ms"`
+	// Repairs are the names of what was odd in the reply or its request and was repaired: see Oddities.
+	Repairs []string `json:"repairs,omitempty"`
 	// Joins: the calls belong to the previous reply, whose own are not all done. Another
 	// agent's calls are reported that way, one by one.
 	Joins bool `json:"joins,omitempty"`
 }
 
-// Empty reports whether the reply has neither text nor a call, and its finish does not say why.
-func (b *ModelReplied) Empty() bool {
-	switch b.Finish {
-	case "length", "content_filter", FinishCheckpoint:
-		return false
+// Unfinished returns what the model is told if the reply is to be followed by another one although it makes
+// no call: it says nothing, was cut at the token limit, or its text is a call that cannot be read. Empty
+// otherwise.
+func (b *ModelReplied) Unfinished() string {
+	switch {
+	case len(b.Calls) > 0 || b.Finish == FinishCheckpoint || b.Finish == "content_filter":
+		return ""
+	case b.Finish == FinishLength:
+		return "The last reply was cut off at the token limit. Continue where it ended. Do not repeat what it said."
+	case strings.TrimSpace(b.Text) == "":
+		return "The last reply had neither text nor a tool call. Call a tool, or answer the user in text."
+	case slices.Contains(b.Repairs, RepairUnreadCall):
+		return "The last reply contains a tool call written as text. It did not run. Call the tool through the tool interface, or answer the user in text."
 	}
-	return len(b.Calls) == 0 && strings.TrimSpace(b.Text) == ""
+	return ""
 }
+
+// FinishLength is the finish of a reply that reached the provider's limit of tokens.
+const FinishLength = "length"
 
 // FinishCheckpoint is the finish of a reply that is the note of a checkpoint, which the agent of a
 // recorded session asked for. It is no answer to the user.

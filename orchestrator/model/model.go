@@ -114,6 +114,8 @@ type Reply struct {
 	// Message.Extra to the model that states the same Origin.
 	Extra  map[string]json.RawMessage
 	Origin string
+	// Repairs are the names of the oddities that were repaired, as op.Oddities lists them.
+	Repairs []string
 }
 
 // Message returns the reply as a message of a later request.

@@ -223,10 +223,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	replied := &op.ModelReplied{
 		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
 		Usage: reply.Usage, Model: reply.Model, Extra: reply.Extra, Origin: reply.Origin, Millis: t.Ledger.Now().Sub(start).Milliseconds(),
+		Repairs: reply.Repairs,
 	}
 	bodies := append([]op.Body{replied}, refused...)
-	if replied.Empty() && t.Ledger.State().Turn.Empties < state.MaxEmptyReplies {
-		bodies = append(bodies, &op.NoticeGiven{Text: "The last reply had neither text nor a tool call. Call a tool, or answer the user in text."})
+	if text := replied.Unfinished(); text != "" && t.Ledger.State().Turn.Empties < state.MaxEmptyReplies {
+		bodies = append(bodies, &op.NoticeGiven{Text: text})
 	}
 	return nil, t.Ledger.Record(keep, bodies...)
 }

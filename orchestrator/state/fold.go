@@ -269,12 +269,17 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Reply = r
 	s.Turn.LeftRead = false
 	words := b.Finish != op.FinishCheckpoint // for the user
-	s.Turn.Finish, s.Turn.Empty = b.Finish, strings.TrimSpace(b.Text) == ""
-	if s.Turn.Empties++; !b.Empty() {
+	continues := s.Turn.Finish == op.FinishLength && s.Turn.Empties > 0
+	s.Turn.Finish, s.Turn.Empty = b.Finish, strings.TrimSpace(b.Text) == "" || slices.Contains(b.Repairs, op.RepairUnreadCall)
+	if s.Turn.Empties++; b.Unfinished() == "" {
 		s.Turn.Empties = 0
 	}
 	s.Turn.Answered = len(b.Calls) == 0 && words && (s.Turn.Empties == 0 || s.Turn.Empties > MaxEmptyReplies)
-	if !s.Turn.Empty && words {
+	switch {
+	case s.Turn.Empty || !words:
+	case continues:
+		s.Said.Answer += b.Text
+	default:
 		s.Said.Answer = b.Text
 	}
 	if n := len(b.Calls); n > 0 {

@@ -94,7 +94,7 @@ const (
 	// MaxBackwardJumps is how many backward jumps to one step the agent makes without a
 	// strategy: before the next one the Reflect-Agent is asked.
 	MaxBackwardJumps = loop.JumpAt - 1
-	// MaxEmptyReplies is how many replies in a row without text and calls are asked for again.
+	// MaxEmptyReplies is how many unfinished replies in a row are asked for again.
 	MaxEmptyReplies = 3
 )
 
@@ -181,12 +181,12 @@ func Dollars(usd float64) string {
 // provider cut off, does not count.
 func endOfAnswer(t Turn) Action {
 	switch {
-	case t.Finish == "length":
-		return Action{Kind: ActEndTurn, Reason: "limit", Detail: "the provider cut the answer off at its token limit"}
+	case t.Finish == op.FinishLength:
+		return Action{Kind: ActEndTurn, Reason: "limit", Detail: fmt.Sprintf("the provider cut the answer off at its token limit, %d times in a row", max(t.Empties, 1))}
 	case t.Finish == "content_filter":
 		return Action{Kind: ActEndTurn, Reason: "failed", Detail: "the provider's content filter cut the answer off"}
 	case t.Empty:
-		return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf("the model gave an empty answer, %d times in a row", max(t.Empties, 1))}
+		return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf("the model gave an empty or unreadable answer, %d times in a row", max(t.Empties, 1))}
 	}
 	return Action{Kind: ActEndTurn, Reason: "done"}
 }

@@ -46,7 +46,7 @@ func LineOf(o op.Op, dir string) Line {
 	case *op.ModelAsked:
 		return plain("%d tokens, up to op %d", b.Tokens, b.LastSeq)
 	case *op.ModelReplied:
-		if b.Empty() {
+		if strings.TrimSpace(b.Text) == "" && b.Unfinished() != "" {
 			return Line{Icon: "!", Text: "the reply was empty (" + b.Finish + ")"}
 		}
 		return Line{Text: replyText(b, dir)}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -15,8 +16,9 @@ import (
 // assembly builds a reply from its chunks.
 type assembly struct {
 	on        func(model.Delta)
-	text      strings.Builder
-	reasoning strings.Builder
+	sieve     sieve
+	text      strings.Builder // passed on
+	reasoning strings.Builder // passed on
 	extra     extra
 	parts     extra // its field content: the content as a list of parts, if it came as one
 	odd       bool  // some part is not text
@@ -25,6 +27,7 @@ type assembly struct {
 	finish    string
 	usage     *op.Usage
 	model     string
+	repairs   []string
 	more      bool // there were more than model.MaxCalls calls
 	over      bool // nothing more is expected
 }
@@ -74,11 +77,8 @@ func (a *assembly) addChoice(c choice) error {
 		thinking = thoughtOf(d)
 	}
 	// A refusal is shown as the model's text.
-	if piece := (model.Delta{Text: text + stringOf(d["refusal"]), Reasoning: thinking}); piece != (model.Delta{}) {
-		a.text.WriteString(piece.Text)
-		a.reasoning.WriteString(piece.Reasoning)
-		a.on(piece)
-	}
+	text, inText := a.sieve.add(text + stringOf(d["refusal"]))
+	a.pass(model.Delta{Text: text, Reasoning: thinking + inText})
 	a.extra.add(d, "role", "content", "refusal", "tool_calls", "function_call")
 	for _, raw := range listOf(d["tool_calls"]) {
 		if piece := objectOf(raw); piece != nil {
@@ -100,6 +100,23 @@ func (a *assembly) addChoice(c choice) error {
 	return nil
 }
 
+// pass passes a piece of the reply on.
+func (a *assembly) pass(d model.Delta) {
+	if d == (model.Delta{}) {
+		return
+	}
+	a.text.WriteString(d.Text)
+	a.reasoning.WriteString(d.Reasoning)
+	a.on(d)
+}
+
+// repair notes that something odd was repaired.
+func (a *assembly) repair(name string) {
+	if name != "" && !slices.Contains(a.repairs, name) {
+		a.repairs = append(a.repairs, name)
+	}
+}
+
 // addContent keeps a content that comes as a list of parts. Unless all are text, the list goes back.
 func (a *assembly) addContent(raw json.RawMessage, text string, plain bool) {
 	part := func(text string) {
@@ -110,8 +127,9 @@ func (a *assembly) addContent(raw json.RawMessage, text string, plain bool) {
 	a.odd = a.odd || !plain
 	switch {
 	case present(raw) && raw[0] != '"':
+		a.repair(op.RepairContentParts)
 		if a.parts == nil {
-			part(a.text.String())
+			part(a.sieve.raw.String())
 		}
 		if list, err := json.Marshal(listOf(raw)); err == nil {
 			a.parts.add(object{"content": list})
@@ -154,6 +172,9 @@ func (a *assembly) addCall(piece object) {
 	if name != c.name {
 		c.name += name
 	}
+	if raw := function["arguments"]; present(raw) && raw[0] != '"' {
+		a.repair(op.RepairArgsObject)
+	}
 	c.args.WriteString(argsOf(function["arguments"]))
 	c.extra.add(piece, "index", "id", "type", "function")
 	delete(function, "name")
@@ -178,15 +199,28 @@ func (a *assembly) find(index int) *partialCall {
 
 // reply returns the complete reply to r.
 func (a *assembly) reply(r model.Request) model.Reply {
+	read := reading{text: a.sieve.raw.String()}
+	if a.parts == nil {
+		tools := r.Tools
+		if len(a.calls) > 0 {
+			tools = nil
+		}
+		read = readMarkup(read.text, tools)
+	}
+	for _, name := range read.repairs {
+		a.repair(name)
+	}
+	a.complete(read)
 	out := model.Reply{
 		Text:      a.text.String(),
 		Reasoning: a.reasoning.String(),
-		Calls:     a.finished(r),
+		Calls:     append(a.finished(r), read.calls...),
 		MoreCalls: a.more,
 		Finish:    a.finish,
 		Model:     a.model,
 		Extra:     a.extra.fields(),
 	}
+	out.Repairs = a.repairs
 	if a.odd {
 		if out.Extra == nil {
 			out.Extra = make(map[string]json.RawMessage)
@@ -199,6 +233,23 @@ func (a *assembly) reply(r model.Request) model.Reply {
 		out.Usage = model.EstimateUsage(r, out)
 	}
 	return out
+}
+
+// complete passes on what the sieve has held back, or the whole again if a part of it was no text.
+func (a *assembly) complete(read reading) {
+	thinking := a.reasoning.String()
+	if !strings.HasSuffix(thinking, read.thinking) {
+		thinking += read.thinking
+	}
+	text, ok := strings.CutPrefix(read.text, a.text.String())
+	if more, same := strings.CutPrefix(thinking, a.reasoning.String()); ok && same {
+		a.pass(model.Delta{Text: text, Reasoning: more})
+		return
+	}
+	a.on(model.Delta{Restart: true})
+	a.text.Reset()
+	a.reasoning.Reset()
+	a.pass(model.Delta{Text: read.text, Reasoning: thinking})
 }
 
 // finished returns the calls with ids that are unique in the reply and among the calls the
@@ -219,6 +270,9 @@ func (a *assembly) finished(r model.Request) []op.Call {
 	out := make([]op.Call, 0, len(a.calls))
 	for _, c := range a.calls {
 		id := c.id
+		if id == "" || len(id) > MaxIDBytes || taken[id] {
+			a.repair(op.RepairCallID)
+		}
 		if id == "" || len(id) > MaxIDBytes {
 			id = "call_" + rand.Text()
 		}
@@ -230,6 +284,8 @@ func (a *assembly) finished(r model.Request) []op.Call {
 		if strings.TrimSpace(args) == "" {
 			args = "{}" // a usual form of a call without arguments
 		}
+		args, repair := repairArgs(args)
+		a.repair(repair)
 		out = append(out, op.Call{ID: id, Name: c.name, Args: args, Extra: c.extra.fields()})
 	}
 	return out
