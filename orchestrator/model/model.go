@@ -2,7 +2,7 @@
 // with the pieces passed to a callback. It knows no provider; the implementations are in the
 // subpackages openai (any OpenAI-compatible endpoint) and script (a recording).
 //
-// A reply counts only if the provider stated why it ended. Anything else is a [Fault], which
+// A reply counts only if the provider stated why it ended, or that it is complete. Anything else is a [Fault], which
 // holds the text that had arrived.
 package model
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -233,6 +234,24 @@ func (a *assembly) reply(r model.Request) model.Reply {
 		out.Usage = model.EstimateUsage(r, out)
 	}
 	return out
+}
+
+// endsWell reports whether a reply without a finish reason is whole as far as can be seen, and gives it one.
+// The first text of an endpoint that ends so is taken for a broken one, and asked for again.
+func (a *assembly) endsWell(before *atomic.Int32) bool {
+	finish := "stop"
+	for _, c := range a.calls {
+		finish = "tool_calls"
+		if args := strings.TrimSpace(c.args.String()); args != "" && !json.Valid([]byte(args)) {
+			return false
+		}
+	}
+	if len(a.calls) == 0 && (strings.TrimSpace(a.sieve.raw.String()) == "" || before.Add(1) == 1) {
+		return false
+	}
+	a.finish = finish
+	a.repair(op.RepairNoFinish)
+	return true
 }
 
 // complete passes on what the sieve has held back, or the whole again if a part of it was no text.

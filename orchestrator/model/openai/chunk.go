@@ -99,7 +99,10 @@ func usageOf(u object) *op.Usage {
 	}
 	return &op.Usage{
 		Prompt: count(u, "prompt_tokens"), Completion: count(u, "completion_tokens"),
-		Cached:    count(objectOf(u["prompt_tokens_details"]), "cached_tokens"),
+		Cached: max(count(objectOf(u["prompt_tokens_details"]), "cached_tokens"),
+			count(u, "prompt_cache_hit_tokens"),  // DeepSeek
+			count(u, "cached_tokens"),            // Moonshot
+			count(u, "cache_read_input_tokens")), // gateways to Anthropic
 		Reasoning: count(objectOf(u["completion_tokens_details"]), "reasoning_tokens"),
 	}
 }

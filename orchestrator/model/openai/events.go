@@ -40,6 +40,7 @@ type events struct {
 	read   int    // bytes taken from the body
 	err    error  // once set, next returns it after ready
 	failed bool   // err is the provider's own report of a failure
+	done   bool   // the body said that it ends here
 }
 
 func newEvents(body io.ReadCloser, clock *clock) *events {
@@ -209,6 +210,7 @@ func (e *events) line() ([]byte, error) {
 // emit makes one complete event the next one.
 func (e *events) emit(event []byte) error {
 	if string(event) == doneMark {
+		e.done = true
 		return io.EOF
 	}
 	var side struct {
@@ -251,7 +253,7 @@ func (e *events) whole() error {
 	if c := readChunk(body).choices; len(c) == 0 || c[0].delta == nil {
 		return &model.Fault{Kind: model.FaultProtocol, Err: errNoChat}
 	}
-	e.ready = body
+	e.ready, e.done = body, true
 	return io.EOF
 }
 

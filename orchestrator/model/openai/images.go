@@ -33,6 +33,12 @@ const seeing = `^(gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|gpt-6|o1($|-20)|o3($|-20|-pr
 
 // sees reports whether this model receives images.
 func (c *Client) sees() bool {
+	c.mu.Lock()
+	blind := c.mends.blind
+	c.mu.Unlock()
+	if blind {
+		return false
+	}
 	switch c.o.Images {
 	case ImagesSend:
 		return true

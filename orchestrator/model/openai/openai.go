@@ -80,6 +80,8 @@ type Client struct {
 	mends mends // what this endpoint's refusals have shown
 	// answered: it has given a reply, so that its address is right.
 	answered atomic.Bool
+	// unfinished counts its texts that were complete but for a finish reason.
+	unfinished atomic.Int32
 }
 
 var _ model.Model = (*Client)(nil)
@@ -168,7 +170,7 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 		if err != nil {
 			// After the finish reason comes a trailer, which may be missing; an error that the
 			// provider reports there counts.
-			if a.finish != "" && !x.events.failed {
+			if !x.events.failed && (a.finish != "" || x.events.done && a.endsWell(&c.unfinished)) {
 				break
 			}
 			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
@@ -183,16 +185,19 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 	c.answered.Store(true)
 	reply := a.reply(r)
 	reply.Origin = c.origin()
+	reply.Repairs = append(x.request.repairs, reply.Repairs...)
 	return reply, nil
 }
 
 // exchange sends a request, again if the endpoint's refusal says how to write it.
 func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (*gopenai.ChatCompletionStream, *exchange, error) {
-	w, err := c.request(r)
-	if err != nil {
-		return nil, nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
-	}
+	var learned []string
 	for {
+		w, err := c.request(r)
+		if err != nil {
+			return nil, nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
+		}
+		w.repairs = append(w.repairs, learned...)
 		x := &exchange{client: c, request: w, cap: r.MaxTokens, clock: clock}
 		cfg := gopenai.DefaultConfig(c.o.Key)
 		cfg.BaseURL, cfg.HTTPClient = c.o.BaseURL, x
@@ -200,9 +205,14 @@ func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (*
 		if err != nil && !x.sent { // the library knows that the endpoint does not serve it
 			return nil, nil, &model.Fault{Kind: model.FaultRefused, Err: err}
 		}
-		if err == nil || !c.learn(err, r) {
+		if err == nil {
+			return stream, x, nil
+		}
+		way := c.learn(err, r, w)
+		if way == "" {
 			return stream, x, err
 		}
+		learned = append(learned, way)
 	}
 }
 

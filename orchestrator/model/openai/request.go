@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,11 +19,15 @@ import (
 type written struct {
 	gopenai.ChatCompletionRequest
 	from []*model.Message
+	// repairs are the names of what was written in another form; fields are the names of the fields
+	// that can be left out.
+	repairs, fields []string
 }
 
 // request translates into go-openai's request. patch adds what that type cannot express.
 func (c *Client) request(r model.Request) (*written, error) {
 	out := &written{ChatCompletionRequest: gopenai.ChatCompletionRequest{Model: c.o.Model, StreamOptions: &gopenai.StreamOptions{IncludeUsage: true}}}
+	out.fields = []string{"stream_options"}
 	add := func(m gopenai.ChatCompletionMessage, from *model.Message) {
 		out.Messages, out.from = append(out.Messages, m), append(out.from, from)
 	}
@@ -56,16 +61,20 @@ func (c *Client) request(r model.Request) (*written, error) {
 		add(shown, nil)
 	}
 	for _, t := range r.Tools {
-		schema := t.Schema
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		if !json.Valid(schema) {
+		if !json.Valid(t.Schema) && len(t.Schema) > 0 {
 			return nil, fmt.Errorf("the schema of tool %q is not JSON", t.Name)
+		}
+		name := sendableName(t.Name)
+		if c.leavesOut(name) {
+			continue
+		}
+		schema, changed := acceptedSchema(t.Schema)
+		if changed {
+			out.repairs = append(out.repairs, op.RepairToolSchema+":"+t.Name)
 		}
 		out.Tools = append(out.Tools, gopenai.Tool{
 			Type:     gopenai.ToolTypeFunction,
-			Function: &gopenai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: schema},
+			Function: &gopenai.FunctionDefinition{Name: name, Description: t.Description, Parameters: schema},
 		})
 	}
 	return out, nil
@@ -126,14 +135,18 @@ func (c *Client) patch(body []byte, w *written, maxTokens int) ([]byte, error) {
 			}
 		}
 	}
-	c.mend(messages)
+	messages = c.mend(messages)
 	if maxTokens > 0 {
-		name := "max_tokens"
-		if reasoningFamily(c.o.Model) {
-			name = "max_completion_tokens"
-		}
+		name := cmp.Or(c.mends.renamed, capName(c.o.Model))
 		top[name] = json.RawMessage(strconv.Itoa(maxTokens))
+		w.fields = append(w.fields, name)
 	}
+	for key := range c.mends.without {
+		if delete(top, key); key == "stream" {
+			delete(top, "stream_options")
+		}
+	}
+	c.markCache(top, messages, w)
 	var err error
 	if top["messages"], err = json.Marshal(slices.Concat([]map[string]any{}, messages)); err != nil {
 		return nil, fmt.Errorf("encode the messages: %w", err)
@@ -199,6 +212,21 @@ func sendableName(name string) string {
 		return "unnamed"
 	}
 	return clean[:min(len(clean), maxNameLength)]
+}
+
+// leavesOut reports whether the endpoint has refused a tool.
+func (c *Client) leavesOut(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mends.leftOut[name]
+}
+
+// capName is the name of the cap on the reply's tokens.
+func capName(name string) string {
+	if reasoningFamily(name) {
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
 }
 
 // reasoningFamily reports whether a model is one of OpenAI's that take max_completion_tokens

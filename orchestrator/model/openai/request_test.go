@@ -49,7 +49,7 @@ func TestRequest(t *testing.T) {
 			{"role": "tool", "tool_call_id": "a", "name": "Bash", "content": ""}
 		],
 		"tools": [
-			{"type": "function", "function": {"name": "Bash", "description": "Runs.", "parameters": {"type": "object", "anyOf": []}}},
+			{"type": "function", "function": {"name": "Bash", "description": "Runs.", "parameters": {"type": "object", "properties": {}}}},
 			{"type": "function", "function": {"name": "Think", "parameters": {"type": "object", "properties": {}}}}
 		]}`), &want)
 	if err != nil {
