@@ -81,13 +81,13 @@ func (a *assembly) addChoice(c choice) error {
 	text, inText := a.sieve.add(text + stringOf(d["refusal"]))
 	a.pass(model.Delta{Text: text, Reasoning: thinking + inText})
 	a.extra.add(d, "role", "content", "refusal", "tool_calls", "function_call")
-	for _, raw := range listOf(d["tool_calls"]) {
+	for i, raw := range listOf(d["tool_calls"]) {
 		if piece := objectOf(raw); piece != nil {
-			a.addCall(piece)
+			a.addCall(piece, i > 0 && !present(piece["index"]) && present(objectOf(piece["function"])["name"])) // of a whole reply
 		}
 	}
 	if f := objectOf(d["function_call"]); f != nil { // the form before tool calls
-		a.addCall(object{"index": json.RawMessage("0"), "function": d["function_call"]})
+		a.addCall(object{"index": json.RawMessage("0"), "function": d["function_call"]}, false)
 	}
 	switch c.finish {
 	case "", "null":
@@ -142,8 +142,8 @@ func (a *assembly) addContent(raw json.RawMessage, text string, plain bool) {
 
 // addCall finds the call a piece belongs to. Pieces name it by index; without one (Gemini), or
 // if every call of a reply has the same one, a new id begins a new call. After the first
-// excess call all calls are dropped: none runs.
-func (a *assembly) addCall(piece object) {
+// excess call all calls are dropped: none runs. other: it cannot belong to the latest call.
+func (a *assembly) addCall(piece object, other bool) {
 	if a.more {
 		return
 	}
@@ -155,7 +155,7 @@ func (a *assembly) addCall(piece object) {
 	name := stringOf(function["name"])
 	c := a.find(index)
 	switch {
-	case c == nil,
+	case c == nil, other,
 		id != "" && c.id != "" && id != c.id,
 		index < 0 && id == "" && name != "":
 		if len(a.calls) >= model.MaxCalls {

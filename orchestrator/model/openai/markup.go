@@ -244,6 +244,8 @@ type sieve struct {
 	close string // ends the thinking under way
 	begun bool   // it is known whether the text begins with thinking
 	held  bool   // a marker was seen
+	// breaks: the thinking has just ended, and the line breaks after it are no text.
+	breaks bool
 }
 
 // add returns what of the content may be passed on after another piece of it.
@@ -263,20 +265,24 @@ func (s *sieve) add(piece string) (text, thinking string) {
 			s.begun = true
 			continue
 		case s.close != "":
-			inside, after, closed := strings.Cut(rest, s.close)
+			inside, _, closed := strings.Cut(rest, s.close)
 			if !closed {
 				inside = rest[:len(rest)-unfinished(rest, []string{s.close})]
 				s.at += len(inside)
 				return text, thinking + inside
 			}
 			thinking += inside
-			trimmed := strings.TrimLeft(after, "\r\n")
-			s.at += len(inside) + len(s.close) + len(after) - len(trimmed)
-			if trimmed == "" {
-				return text, thinking // more line breaks may follow
-			}
-			s.close = ""
+			s.at += len(inside) + len(s.close)
+			s.close, s.breaks = "", true
 			continue
+		}
+		if s.breaks {
+			trimmed := strings.TrimLeft(rest, "\r\n")
+			s.at += len(rest) - len(trimmed)
+			if trimmed == "" {
+				return text, thinking // more may follow
+			}
+			rest, s.breaks = trimmed, false
 		}
 		end := len(rest) - unfinished(rest, markers)
 		for _, m := range markers {

@@ -105,7 +105,7 @@ func forms() []form {
 func (c *Client) learnField(says string, w *written) string {
 	for _, t := range w.Tools {
 		name := t.Function.Name
-		if !c.mends.leftOut[name] && regexp.MustCompile(`(^|[^\w-])`+regexp.QuoteMeta(name)+`($|[^\w-])`).MatchString(says) && toolRefused.MatchString(says) {
+		if !strings.Contains(says, "messages") && !c.mends.leftOut[name] && regexp.MustCompile(`(^|[^\w-])`+regexp.QuoteMeta(name)+`($|[^\w-])`).MatchString(says) && toolRefused.MatchString(says) {
 			return op.RepairToolLeftOut + ":" + setIn(&c.mends.leftOut, name)
 		}
 	}
@@ -134,7 +134,7 @@ func (c *Client) learnField(says string, w *written) string {
 }
 
 var (
-	toolRefused   = regexp.MustCompile(`(?i)schema|function|tool|parameters`)
+	toolRefused   = regexp.MustCompile(`(?i)schema|parameters|function.?declaration|(invalid|unsupported|bad) (tool|function)|(tool|function).{0,60}(invalid|unsupported|not supported)`)
 	toolIndex     = regexp.MustCompile(`\btools(?:\[(\d+)\]|\.(\d+)\b)`)
 	streamRefused = regexp.MustCompile(`(?i)stream(ing)?\b.{0,40}(not|n't|un)\s?(yet )?(be )?(supported|support|allowed|available|possible)|(not|n't) support.{0,20}\bstreaming`)
 	fieldRefused  = regexp.MustCompile(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed|support|accept|implemented)|n't (support|accept|allow)|forbidden|additional propert|extra (inputs|fields)|invalid|too (large|big|high|many)|exceed|must be|at most|less than|out of range`)
