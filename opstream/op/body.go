@@ -225,6 +225,8 @@ func (b *ModelReplied) Unfinished() string {
 	switch {
 	case len(b.Calls) > 0 || b.Finish == FinishCheckpoint || b.Finish == "content_filter":
 		return ""
+	case b.Finish == FinishLength && strings.TrimSpace(b.Text) == "":
+		return "The last reply reached the token limit before it said anything. Think in fewer words, then call a tool or answer."
 	case b.Finish == FinishLength:
 		return "The last reply was cut off at the token limit. Continue where it ended. Do not repeat what it said."
 	case strings.TrimSpace(b.Text) == "":
