@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"anamnesis/orchestrator/model"
@@ -43,6 +44,7 @@ func (o *opening) chooseModels(ctx context.Context, name, baseURL string) (*Mode
 func (s *Service) ChooseModel(ctx context.Context, name, baseURL, images string) (*Model, error) {
 	of, err := named.Open(ctx, name, &named.Options{
 		Model: s.o.Model, BaseURL: baseURL, Images: images, Getenv: s.getenv, KeyEnv: s.o.KeyEnv, Prices: s.Home.Prices(),
+		Config: filepath.Join(s.Home.Config, "config.yaml"),
 	})
 	if err != nil {
 		return nil, &UsageError{err}

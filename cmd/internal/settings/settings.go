@@ -29,6 +29,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/model/named"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/spelling"
@@ -169,7 +170,7 @@ type Settings struct {
 // reports it.
 func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, error) {
 	s := &Settings{UserFile: filepath.Join(h.Config, "config.yaml")}
-	user, _, err := readFile(s.UserFile)
+	user, _, err := readFile(s.UserFile, true)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 			s.File = filepath.Join(dir, ProjectFile)
 		}
 		var hash string
-		if project, hash, err = readFile(filepath.Join(d, ProjectFile)); err != nil {
+		if project, hash, err = readFile(filepath.Join(d, ProjectFile), false); err != nil {
 			return nil, err
 		}
 		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: d,
@@ -349,8 +350,8 @@ func fill[N comparable](to *N, text string, parse func(string) (N, error)) {
 }
 
 // readFile returns the values of a configuration file and the hash of its bytes; both are
-// empty if there is no file.
-func readFile(path string) (values map[string]string, hash string, err error) {
+// empty if there is no file. Only the user's own file may say how models are asked: a key_command runs.
+func readFile(path string, user bool) (values map[string]string, hash string, err error) {
 	data, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
@@ -372,6 +373,12 @@ func readFile(path string) (values map[string]string, hash string, err error) {
 	byLine := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int { return nodes[a].Line - nodes[b].Line })
 	for _, name := range byLine {
 		node := nodes[name]
+		if name == named.TuningKey && user {
+			if _, err := named.ParseTuning(&node); err != nil {
+				return nil, "", session.Usagef("%s:%d: %s: %v; docs/guides/providers.md has the form", path, node.Line, name, err)
+			}
+			continue
+		}
 		i := slices.IndexFunc(known, func(k key) bool { return k.name == name })
 		if i < 0 {
 			if near := spelling.Nearest(name, names); near != "" {

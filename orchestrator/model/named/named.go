@@ -32,6 +32,8 @@ type Model struct {
 	BaseURL string
 	Banner  string       // describes a recording
 	Price   *price.Price // nil: not known
+	// Fallback are the names of the models that take over when this one cannot answer.
+	Fallback []string
 
 	retries *retryNotice
 }
@@ -44,6 +46,7 @@ type Options struct {
 	Getenv  func(string) string
 	KeyEnv  string // the variable that holds the API key
 	Prices  string // the user's file of prices
+	Config  string // the user's config.yaml, whose key TuningKey counts; empty: none
 }
 
 // Open returns the model of a name, which may be empty. Without a key and an address it looks
@@ -106,7 +109,11 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 	if baseURL == "" {
 		baseURL = o.Getenv("OPENAI_BASE_URL")
 	}
-	if key == "" && baseURL == "" {
+	tuning, err := tuningOf(o.Config, name)
+	if err != nil {
+		return nil, err
+	}
+	if key == "" && baseURL == "" && tuning.KeyCommand == "" {
 		url, names, ok := openai.Detect(ctx, openai.OllamaAddress(o.Getenv(openai.OllamaEnv)))
 		if !ok && name != "" {
 			return nil, remedy.With(fmt.Errorf("%w server for %q", ErrNone, name), remedy.NameServer, "")
@@ -122,11 +129,15 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 	if name == "" {
 		return nil, remedy.With(fmt.Errorf("%w named", ErrNone), remedy.NameModel, "")
 	}
-	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name, Images: openai.Images(o.Images)})
+	options := openai.Options{BaseURL: baseURL, Key: key, Model: name, Images: openai.Images(o.Images)}
+	if err := tuning.apply(&options); err != nil {
+		return nil, err
+	}
+	client, err := openai.New(options)
 	if err != nil {
 		return nil, err
 	}
-	return retrying(&Model{Model: client, Name: name, Lookup: name, BaseURL: baseURL}), nil
+	return retrying(&Model{Model: client, Name: name, Lookup: name, BaseURL: baseURL, Fallback: tuning.Fallback}), nil
 }
 
 func scriptModel(path string) (*Model, error) {

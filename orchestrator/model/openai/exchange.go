@@ -59,6 +59,9 @@ func (x *exchange) rewrite(req *http.Request) error {
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.ContentLength = int64(len(body))
 	req.Header.Del("Connection") // connections are kept by default
+	for name, value := range x.client.o.Headers {
+		req.Header.Set(name, value)
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -63,6 +64,13 @@ type Options struct {
 	HTTPClient *http.Client
 	// Images sets whether the images of tool results are sent.
 	Images Images
+	// Headers are sent with each request.
+	Headers map[string]string
+	// Body are further fields of each request.
+	Body map[string]json.RawMessage
+	// NewKey returns the key, before the first request and again when it is refused. Nil: Key is the
+	// only one.
+	NewKey func(context.Context) (string, error)
 
 	FirstByteTimeout time.Duration // 0: DefaultFirstByteTimeout
 	IdleTimeout      time.Duration // 0: DefaultIdleTimeout
@@ -77,7 +85,8 @@ type Client struct {
 	trailer time.Duration
 
 	mu    sync.Mutex
-	mends mends // what this endpoint's refusals have shown
+	mends mends  // what this endpoint's refusals have shown
+	key   string // the one in use
 	// answered: it has given a reply, so that its address is right.
 	answered atomic.Bool
 	// unfinished counts its texts that were complete but for a finish reason.
@@ -94,7 +103,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("%w: no model name given", ErrOptions)
 	}
 	o.Key = strings.TrimSpace(o.Key)
-	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !sendableKey(o.Key) {
 		return nil, fmt.Errorf("%w: the API key has a character no header can carry (a line break, perhaps)", ErrOptions)
 	}
 	base, err := parseBaseURL(o.BaseURL)
@@ -111,7 +120,10 @@ func New(o Options) (*Client, error) {
 	if o.TotalTimeout <= 0 {
 		o.TotalTimeout = DefaultTotalTimeout
 	}
-	c := &Client{o: o, http: o.HTTPClient, trailer: TrailerTimeout}
+	c := &Client{o: o, http: o.HTTPClient, trailer: TrailerTimeout, key: o.Key}
+	if o.NewKey != nil {
+		c.key = "" // the command's is newer than the environment's
+	}
 	if c.http == nil {
 		c.http = &http.Client{}
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
@@ -119,6 +131,28 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	return c, nil
+}
+
+func sendableKey(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// keyFor returns the key to send. refused: the one in use no longer counts.
+func (c *Client) keyFor(ctx context.Context, refused bool) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.o.NewKey == nil || c.key != "" && !refused {
+		return c.key, nil
+	}
+	key, err := c.o.NewKey(ctx)
+	if err == nil && !sendableKey(key) {
+		err = errors.New("the API key has a character no header can carry")
+	}
+	if err != nil {
+		return "", &model.Fault{Kind: model.FaultRefused, Err: err}
+	}
+	c.key = key
+	return key, nil
 }
 
 // parseBaseURL never repeats its operand in an error: users paste keys into URLs.
@@ -192,14 +226,19 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 // exchange sends a request, again if the endpoint's refusal says how to write it.
 func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (*gopenai.ChatCompletionStream, *exchange, error) {
 	var learned []string
+	key, keyErr := c.keyFor(ctx, false)
+	renewed := false
 	for {
+		if keyErr != nil {
+			return nil, nil, keyErr
+		}
 		w, err := c.request(r)
 		if err != nil {
 			return nil, nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
 		}
 		w.repairs = append(w.repairs, learned...)
 		x := &exchange{client: c, request: w, cap: r.MaxTokens, clock: clock}
-		cfg := gopenai.DefaultConfig(c.o.Key)
+		cfg := gopenai.DefaultConfig(key)
 		cfg.BaseURL, cfg.HTTPClient = c.o.BaseURL, x
 		stream, err := gopenai.NewClientWithConfig(cfg).CreateChatCompletionStream(ctx, w.ChatCompletionRequest)
 		if err != nil && !x.sent { // the library knows that the endpoint does not serve it
@@ -207,6 +246,12 @@ func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (*
 		}
 		if err == nil {
 			return stream, x, nil
+		}
+		var f *model.Fault
+		if c.o.NewKey != nil && !renewed && errors.As(err, &f) && f.Status == http.StatusUnauthorized {
+			renewed = true
+			key, keyErr = c.keyFor(ctx, true)
+			continue
 		}
 		way := c.learn(err, r, w)
 		if way == "" {

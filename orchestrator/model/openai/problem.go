@@ -245,7 +245,9 @@ const shortestKey = 4
 
 // scrub removes the key from an error's text: some endpoints repeat it.
 func (c *Client) scrub(err error) error {
-	key := c.o.Key
+	c.mu.Lock()
+	key := c.key
+	c.mu.Unlock()
 	if err == nil || len(key) < shortestKey || !strings.Contains(err.Error(), key) {
 		return err
 	}

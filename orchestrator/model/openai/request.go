@@ -141,6 +141,10 @@ func (c *Client) patch(body []byte, w *written, maxTokens int) ([]byte, error) {
 		top[name] = json.RawMessage(strconv.Itoa(maxTokens))
 		w.fields = append(w.fields, name)
 	}
+	for key, v := range c.o.Body {
+		top[key] = v
+		w.fields = append(w.fields, key)
+	}
 	for key := range c.mends.without {
 		if delete(top, key); key == "stream" {
 			delete(top, "stream_options")
