@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/anamnesis/tokens"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -19,6 +21,10 @@ func TestPrompts(t *testing.T) {
 	entries, err := l.List()
 	if err != nil || len(entries) != 4 {
 		t.Fatalf("%v, %v", entries, err)
+	}
+	counter, err := tokens.ForEncoding("o200k_base")
+	if err != nil {
+		t.Fatal(err)
 	}
 	v := Vars{
 		Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Dir: "/home/p/w", Listing: "go.mod\nmain.go\nsrc/",
@@ -33,6 +39,9 @@ func TestPrompts(t *testing.T) {
 		got := Render(&a.Spec, v)
 		if found := loud.FindString(got); found != "" || strings.Contains(got, "${") {
 			t.Errorf("%s: %q occurs, or something is not filled in", e.Name, found)
+		}
+		if n := counter.Count(a.Spec.Prompt); n > 1_000 {
+			t.Errorf("%s: %d tokens before anything is filled in; want at most 1,000", e.Name, n)
 		}
 		path := filepath.Join("testdata", "prompt_"+e.Name+".txt")
 		if *update {
