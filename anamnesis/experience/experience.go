@@ -106,7 +106,7 @@ func (e *Log) Add(o *op.Op) {
 		if ok && b.Exit != nil {
 			text := cmp.Or(b.Stdout, b.Text)
 			f, failed := failure.Read(failure.Output{Command: call.command, Text: text, Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
-			if run, ok := testrun.Parse(call.command, text+"\n"+b.Stderr, *b.Exit); ok {
+			if run, ok := testrun.Parse(call.command, b.Output(), *b.Exit); ok {
 				e.Check = &Check{call.command, o.Seq, run}
 			}
 			e.compare(o.Seq, call, f.Signature, failed)

@@ -338,6 +338,14 @@ type ToolReturned struct {
 	Millis int64  `json:"ms"`
 }
 
+// Output returns what a command printed: its streams where they were kept apart, otherwise the text.
+func (b *ToolReturned) Output() string {
+	if b.Stdout == "" && b.Stderr == "" {
+		return b.Text
+	}
+	return b.Stdout + "\n" + b.Stderr
+}
+
 // Skipped is one path a snapshot could not hold, and why.
 type Skipped struct {
 	Path   string `json:"path"`

@@ -1,0 +1,73 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"anamnesis/opstream/op"
+)
+
+// TestReport: what a record says of a task, line by line.
+func TestReport(t *testing.T) {
+	exit := func(n int) *int { return &n }
+	at := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC)
+	var r Report
+	seq, step := uint64(0), 0
+	add := func(bodies ...op.Body) {
+		for _, b := range bodies {
+			seq++
+			at = at.Add(time.Minute)
+			r.Add(op.Op{Seq: seq, Step: step, Time: at, Body: b})
+			if _, ok := b.(*op.WorldSaved); ok {
+				step++
+			}
+		}
+	}
+	bash := func(command, out string, code int) {
+		add(&op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"` + command + `"}`},
+			&op.ToolReturned{Call: "c", Name: "Bash", Stdout: out, Text: out, Exit: exit(code), Isolated: true, Millis: 2000},
+			&op.WorldSaved{Commit: "c0ffee"})
+	}
+	add(&op.TaskOpened{Task: "t", Dir: "/w", Model: "m"}, &op.UserSaid{Text: "Make the\ntests pass."}, &op.WorldSaved{Commit: "c0"})
+	bash("pytest", "=== 1 failed, 2 passed in 0.1s ===", 1) // ops 4 to 6, step 1
+	bash("make", "make: *** No rule to make target 'all'.  Stop.", 2)
+	add(&op.JumpRequested{To: 1, Reason: "make is not used here", By: op.ByAgent}, &op.JumpIntended{},
+		&op.JumpDone{From: 2, To: 1, Backward: true, Discarded: []op.Range{{First: 7, Last: 9}}, Reverted: []string{"Makefile"}})
+	add(&op.ModelFailed{Error: "busy", Wait: &op.Wait{Until: at.Add(6 * time.Minute)}}, &op.ModelFailed{Error: "busy"})
+	bash("pytest", "=== 3 passed in 0.1s ===", 0)
+	add(&op.ModelReplied{Text: "Done.", Finish: "stop", Usage: op.Usage{Prompt: 7}, Millis: 500, Origin: "http://x m", Repairs: []string{"no_finish"}},
+		&op.TurnEnded{Reason: "done"})
+
+	if len(r.Asked) != 1 || r.Asked[0].Text != "Make the tests pass." || r.Asked[0].Op != 2 {
+		t.Errorf("asked %+v", r.Asked)
+	}
+	if r.Ended == nil || r.Ended.Text != "done" || r.Ended.Op != seq || r.Answer == nil || r.Answer.Text != "Done." {
+		t.Errorf("ended %+v, answer %+v", r.Ended, r.Answer)
+	}
+	first, best, last := r.Best()
+	if len(r.Tests) != 2 || first.Failed != 1 || first.Step != 1 || best.Passed != 3 || last != best {
+		t.Errorf("tests %+v", r.Tests)
+	}
+	if len(r.Left) != 1 || r.Left[0].Reason != "make is not used here" || r.Left[0].Failed == nil || r.Left[0].Failed.Op != 8 || r.Left[0].Tried[0] != "Makefile" {
+		t.Errorf("left %+v", r.Left)
+	}
+	if len(r.Faults) != 1 || r.Faults[0].N != 2 || len(r.Repairs) != 1 || r.Repairs[0].What != "no_finish (http://x m)" {
+		t.Errorf("faults %+v, repairs %+v", r.Faults, r.Repairs)
+	}
+	if r.ToolTime != 6*time.Second || r.ModelTime != 500*time.Millisecond || r.WaitingTime != 5*time.Minute || r.Usage.Prompt != 7 {
+		t.Errorf("tools %v, model %v, waiting %v, usage %+v", r.ToolTime, r.ModelTime, r.WaitingTime, r.Usage)
+	}
+	if r.Commit(0) != "c0" || r.Commit(9) != "" {
+		t.Errorf("snapshots %q, %q", r.Commit(0), r.Commit(9))
+	}
+
+	// A jump that was not made leaves no path, nor does one forward.
+	add(&op.JumpRequested{To: 0, Reason: "x"}, &op.JumpDone{From: 3, To: 0, Backward: true, Abandoned: true}, &op.JumpDone{From: 1, To: 3})
+	if len(r.Left) != 1 {
+		t.Errorf("left %+v", r.Left)
+	}
+	add(&op.UserSaid{Text: "Now the docs."})
+	if r.Ended != nil {
+		t.Error("a new request leaves the task open")
+	}
+}

@@ -1,0 +1,93 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/report"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+// Report returns what happened in a task. What its snapshots cannot tell is left out, with the reason in
+// NoFiles.
+func (s *Service) Report(ctx context.Context, task string) (*report.Report, error) {
+	st, err := s.State(task)
+	if err != nil {
+		return nil, err
+	}
+	r := &report.Report{}
+	err = s.Ops(task, 0, func(o op.Op) error {
+		r.Add(o)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	summary := taskdir.Summarize(s.Home, task, st)
+	r.State, r.Waits, r.Dir, r.Usage = summary.State, summary.Waits, st.Opened.Dir, st.Totals.Usage
+	for _, t := range st.Todos {
+		if t.Status != op.TodoDone {
+			r.Open = append(r.Open, report.Line{Text: t.Title})
+		}
+	}
+	if r.Files, err = s.changedFiles(ctx, st, r); err != nil {
+		r.NoFiles = err.Error()
+	}
+	return r, nil
+}
+
+// changedFiles compares a task's present step with its first one.
+func (s *Service) changedFiles(ctx context.Context, st *state.State, r *report.Report) ([]report.File, error) {
+	first, now := r.Commit(0), r.Commit(st.Current)
+	if first == "" || now == "" {
+		return nil, fmt.Errorf("step 0 or step %d has no snapshot", st.Current)
+	}
+	w, err := s.World(st)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	changes, _, err := Changes(ctx, w, worldstate.ID(first), worldstate.ID(now), 50, nil)
+	if err != nil {
+		return nil, err
+	}
+	var files []report.File
+	for _, c := range changes {
+		f := report.File{Path: c.Path, Kind: string(c.Kind)}
+		if !c.Secret {
+			var patch strings.Builder
+			if err := w.Patch(ctx, &patch, []worldstate.Change{c}); err != nil {
+				return nil, err
+			}
+			f.Added, f.Removed = countLines(strings.NewReader(patch.String()))
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// countLines counts the lines that a patch adds and removes.
+func countLines(patch io.Reader) (added, removed int) {
+	in := bufio.NewReader(patch)
+	inHunk := false
+	for {
+		text, err := in.ReadString('\n')
+		switch {
+		case strings.HasPrefix(text, "@@"):
+			inHunk = true
+		case inHunk && strings.HasPrefix(text, "+"):
+			added++
+		case inHunk && strings.HasPrefix(text, "-"):
+			removed++
+		}
+		if err != nil {
+			return added, removed
+		}
+	}
+}
