@@ -65,6 +65,8 @@ type SandboxOptions struct {
 	// private caches.
 	Homes    []string
 	Projects string
+	// Fork takes the place of World; see InFork.
+	Fork *confine.Fork `json:",omitempty"`
 	// Writes records what commands change in the world; nil: nothing does.
 	Writes *Writes
 }
@@ -204,6 +206,17 @@ func (s *Sandbox) ReadOnly() *Sandbox {
 	with := *s
 	with.o.Confine = ConfineReadOnly
 	return &with
+}
+
+// InFork returns the same sandbox in which a copy takes the place of the world. ok is false where this
+// system cannot do that.
+func (s *Sandbox) InFork(f confine.Fork) (forked *Sandbox, ok bool) {
+	if s == nil || !s.parts.Namespaces {
+		return nil, false
+	}
+	with := *s
+	with.o.Fork, with.o.Writes, with.git = &f, nil, nil // nothing of the world itself can change
+	return &with, true
 }
 
 // Hides reports whether a path, given without links, is hidden from commands.

@@ -99,7 +99,7 @@ func (s *Sandbox) spec() *confine.Spec {
 		return nil
 	}
 	return &confine.Spec{
-		Parts: s.parts, World: s.o.World, ReadOnly: s.o.Confine == ConfineReadOnly, Writable: s.o.Writable,
+		Parts: s.parts, World: s.o.World, Fork: s.o.Fork, ReadOnly: s.o.Confine == ConfineReadOnly, Writable: s.o.Writable,
 		Protected: s.o.Protected, Hidden: s.o.Hidden, Cache: s.o.Cache, Temp: s.o.Temp, Network: s.net,
 		Readable: s.o.Readable, Sockets: s.o.Sockets, Unix: s.unix,
 		Processes: userLimit(s.procs, s.parts.Namespaces),

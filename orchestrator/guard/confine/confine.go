@@ -24,6 +24,7 @@ const LandlockSignals = 6
 type Spec struct {
 	Parts     Parts
 	World     string
+	Fork      *Fork // what commands see at World's path; nil: the world itself
 	ReadOnly  bool // the world is read-only
 	Writable  []string
 	Protected []string // read-only, in the world
@@ -35,6 +36,15 @@ type Spec struct {
 	Sockets   []string // likewise
 	Unix      bool     // Unix sockets may be opened
 	Processes int      // RLIMIT_NPROC; 0: unchanged
+}
+
+// Fork is a copy of the world that takes its place for a command. It needs namespaces.
+type Fork struct {
+	Dir string // the copy
+	// Beneath are directories of the world that the copy does not have, relative to it: the command
+	// sees them, and what it writes there goes to Scratch.
+	Beneath []string
+	Scratch string
 }
 
 // Existing returns the paths that exist.

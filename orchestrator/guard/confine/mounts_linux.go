@@ -68,6 +68,11 @@ func mounts(c *Spec) error {
 		return fmt.Errorf("part from the mounts outside: %w", err)
 	}
 	var err error
+	if c.Fork != nil {
+		if err := c.Fork.mount(c.World); err != nil {
+			return err
+		}
+	}
 	if c.Hidden, err = withOtherNames(c.Hidden, c.World); err != nil {
 		return err
 	}
@@ -111,6 +116,28 @@ func mounts(c *Spec) error {
 	return nil
 }
 
+// mount lays what the copy does not have beneath it, each as an overlay whose changes go to Scratch.
+func (f *Fork) mount(world string) error {
+	for i, rel := range f.Beneath {
+		upper, work := filepath.Join(f.Scratch, fmt.Sprint(i), "upper"), filepath.Join(f.Scratch, fmt.Sprint(i), "work")
+		at := filepath.Join(f.Dir, rel)
+		for _, dir := range []string{upper, work, at} {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return fmt.Errorf("fork of the world: %w", err)
+			}
+		}
+		lower := filepath.Join(world, rel)
+		if strings.ContainsAny(lower+upper, ",:\\") {
+			return fmt.Errorf("fork of the world: %s: its name cannot be mounted", lower)
+		}
+		options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", lower, upper, work)
+		if err := unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+			return fmt.Errorf("fork of the world: %s: %w", rel, err)
+		}
+	}
+	return nil
+}
+
 // pieces are the kept pieces of the earlier tree.
 type pieces struct {
 	readable, open, devices, protected []graft
@@ -130,10 +157,15 @@ func hold(c *Spec) (p pieces, err error) {
 		{&p.devices, Existing(strings.Fields(devicesKept))},
 	} {
 		for _, path := range of.paths {
-			g, err := takeGraft(path)
+			from := path
+			if path == c.World && c.Fork != nil {
+				from = c.Fork.Dir
+			}
+			g, err := takeGraft(from)
 			if err != nil {
 				return p, err
 			}
+			g.path = path
 			*of.to = append(*of.to, g)
 		}
 	}
