@@ -65,6 +65,10 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.ask, "ask", nil, "rule for calls that are asked about (repeatable)")
 	fl.StringArrayVar(&f.deny, "deny", nil, "rule for calls that do not run (repeatable)")
 	fl.StringArrayVar(&f.Writable, "writable", nil, "directory outside the world that commands may write (repeatable)")
+	fl.StringArrayVar(&f.Goal.Until, "until", nil,
+		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy of the directory")
+	fl.BoolVar(&f.Goal.Frozen, "until-frozen", false, "the check does not pass while its tests or the files it names differ from the beginning")
+	fl.BoolVar(&f.Goal.KeepLast, "keep-last", false, "end at the last step, even if the check was better at an earlier one")
 	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: "+strings.Join(builtin.OptInNames(), ", "))
 	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")

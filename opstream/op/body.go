@@ -59,6 +59,7 @@ type TaskOpened struct {
 	Program      string       `json:"program"` // version that wrote it
 	// Origin is the session of another agent that the task was recorded from, if any.
 	Origin *Origin `json:"origin,omitempty"`
+	Goal   *Goal   `json:"goal,omitempty"` // nil: the agent alone says when it is done
 }
 
 // Origin names a session of another agent.

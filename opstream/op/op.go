@@ -56,6 +56,7 @@ const (
 	KindJumpIntended    Kind = "jump.intended"
 	KindJumpDone        Kind = "jump.done"
 	KindNoticeGiven     Kind = "notice.given"
+	KindCheckRan        Kind = "check.ran"
 	KindTurnEnded       Kind = "turn.ended"
 	// The log itself writes these two.
 	KindLogRecovered Kind = "log.recovered"
@@ -130,7 +131,7 @@ func Bodies() []Body {
 		new(SubagentStarted), new(SubagentEnded), new(JobStarted), new(JobEnded), new(WorldSaved),
 		new(WorldChanged), new(RestoreIntended), new(WorldRestored), new(JumpRequested),
 		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),
-		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(StrategyGiven),
+		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(CheckRan), new(StrategyGiven),
 		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(TurnEnded),
 		new(LogRecovered), new(LogSealed),
 	}

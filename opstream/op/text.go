@@ -44,6 +44,8 @@ func OwnText(b Body) *string {
 		return &b.Notice
 	case *WorldChanged:
 		return &b.Notice
+	case *CheckRan:
+		return &b.Notice
 	case *WorldRestored:
 		return &b.Notice
 	case *StrategyGiven:

@@ -35,6 +35,13 @@ func TestFork(t *testing.T) {
 	if !strings.HasPrefix(out, "thendependency") || !strings.Contains(out, "[core]") || !strings.HasSuffix(strings.TrimSpace(out), b.world) || strings.Contains(out, "vault") {
 		t.Errorf("exit %d, output %q", o.Exit, out)
 	}
+	forked, ok = world.InFork(confine.Fork{Scratch: filepath.Join(b.home, "scratch2")})
+	if b.Sandbox = forked; !ok {
+		t.Fatal("no fork with namespaces")
+	}
+	if out, o := b.run(t, `cat a node_modules/lib; echo more >> a; rm -r node_modules; echo z > b; cat a b; pwd`); o.Exit != 0 || out != "nowdependencynowmore\nz\n"+b.world+"\n" {
+		t.Errorf("without a copy: exit %d, output %q", o.Exit, out)
+	}
 	b.Sandbox = world
 	if out, _ := b.run(t, "cat a node_modules/lib; ls b node_modules"); !strings.HasPrefix(out, "nowdependency") || strings.Contains(out, "new") || !strings.Contains(out, "No such file") {
 		t.Errorf("the world has %q", out)

@@ -43,6 +43,15 @@ type Tests struct {
 	testrun.Result
 }
 
+// Check is one run of the checks of the task's goal.
+type Check struct {
+	Step   int    `json:"step"`
+	Passed bool   `json:"passed"` // all checks did
+	Score  int    `json:"score"`  // tests that passed
+	Of     int    `json:"of"`     // tests
+	Op     uint64 `json:"op"`
+}
+
 // File is a file that differs from the task's beginning.
 type File struct {
 	Path    string `json:"path"`
@@ -72,6 +81,7 @@ type Report struct {
 	Asked   []Line    `json:"asked"` // the user's requests
 	Ended   *Line     `json:"ended,omitempty"`
 	Answer  *Line     `json:"answer,omitempty"`
+	Goal    []Check   `json:"goal"` // runs of its checks
 	Left    []Path    `json:"left"`
 	Tests   []Tests   `json:"tests"`
 	Files   []File    `json:"files"`
@@ -91,6 +101,7 @@ type Report struct {
 	jump     *op.JumpRequested
 	fails    []Line
 	saved    map[int]string // commits by step
+	at       int            // the step whose files are there
 }
 
 // maxText bounds a quoted text, in bytes.
@@ -144,6 +155,11 @@ func (r *Report) Add(o op.Op) {
 			r.saved = make(map[int]string)
 		}
 		r.saved[o.Step] = b.Commit
+		r.at = o.Step
+	case *op.CheckRan:
+		c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq}
+		c.Score, c.Of = b.Score()
+		r.Goal = append(r.Goal, c)
 	case *op.JumpRequested:
 		r.jump = b
 	case *op.JumpDone:
@@ -194,6 +210,9 @@ func (r *Report) result(o op.Op, b *op.ToolReturned) {
 func (r *Report) left(o op.Op, b *op.JumpDone) {
 	asked := r.jump
 	r.jump = nil
+	if !b.Abandoned {
+		r.at = b.To
+	}
 	if !b.Backward || b.Abandoned {
 		return
 	}

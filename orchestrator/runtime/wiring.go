@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/goal"
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/reflect"
@@ -27,6 +28,7 @@ import (
 // how each is made, its tools, its checks and its effects.
 type features struct {
 	gate      *gate.Gate
+	goal      *goal.Checker
 	jobs      *jobs.Jobs
 	mail      *mail.Sender
 	reflect   *reflect.Agent
@@ -47,6 +49,7 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 	g.Env = env.of
 	f := features{
 		gate: gate.New(p, g),
+		goal: goal.New(p, box.Get),
 		jobs: js,
 		mail: mail.New(p, func(ops []op.Op) []string {
 			effects, _ := subagentsIn(p, ops)
@@ -99,7 +102,7 @@ func (t *Task) stop() error {
 // close a step or a turn always run.
 func interruptible(k state.ActionKind) bool {
 	switch k {
-	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActCompact, state.ActReflect, state.ActAskUser:
+	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActCompact, state.ActReflect, state.ActAskUser, state.ActCheck:
 		return true
 	}
 	return false
@@ -130,6 +133,10 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 		return nil, t.finishJump(keep, nil)
 	case state.ActTellRestore:
 		return nil, t.Place.TellRestore(keep)
+	case state.ActCheck:
+		return nil, t.features.goal.Run(ctx, keep, act.Reason == "asked")
+	case state.ActReturn:
+		return nil, t.Ledger.Record(keep, &op.JumpRequested{To: act.Step, Reason: act.Detail, By: op.ByGoal})
 	case state.ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
 	case state.ActReflect:

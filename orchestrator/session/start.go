@@ -81,6 +81,8 @@ type Request struct {
 	NoResearch  bool             // see runtime.New
 	Guarded     []op.CallPattern // beside those of the agent
 	NoFinalPass bool
+	// Goal is what the task is to reach; no commands: the agent alone says when it is done.
+	Goal op.Goal
 }
 
 // limits returns the task's limits among the settings.
@@ -259,6 +261,9 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		Allow: approval.Texts(r.Rules, approval.Allow), Ask: approval.Texts(r.Rules, approval.Ask), Deny: approval.Texts(r.Rules, approval.Refuse),
 		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Tools: o.tools, Redact: o.Redact,
 	}}
+	if len(r.Goal.Until) > 0 {
+		n.TaskOpened.Goal = &r.Goal
+	}
 	if limits := o.limits(); limits != (op.Limits{}) {
 		n.Limits = &limits
 	}

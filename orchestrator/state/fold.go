@@ -108,6 +108,8 @@ func (s *State) apply(o op.Op) error {
 		s.Subagents.fold(o)
 		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 		s.Turn.Steps += b.Steps
+	case *op.CheckRan:
+		s.check(o.Seq, b)
 	case *op.TodosSet:
 		s.Todos = b.Todos
 	case *op.WorldSaved:
@@ -167,7 +169,9 @@ func (s *State) opened(seq uint64, b *op.TaskOpened) error {
 	if s.Limits.Steps = b.MaxSteps; b.Limits != nil {
 		s.Limits = *b.Limits
 	}
-	s.Recall.Why = "start"
+	if s.Recall.Why = "start"; b.Goal != nil {
+		s.Goal.Goal = *b.Goal
+	}
 	return nil
 }
 

@@ -32,6 +32,8 @@ const (
 	ActLearnRepairs                   // record what failed and later worked, before the turn ends
 	ActTellRestore                    // report the outcome of a user's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
+	ActCheck                          // run the goal's checks; Reason is asked if the agent has said that it is done
+	ActReturn                         // schedule the jump to Step, where the check was best; Detail says so
 )
 
 // Action is a decision of Next.
@@ -44,6 +46,7 @@ type Action struct {
 	Reached op.Limit
 	// Question is for ActAskUser.
 	Question string
+	Step     int      // for ActReturn
 	Seqs     []uint64 // for ActMask: results, oldest first
 	Steps    []int    // for ActCompact: neighbours
 	Limit    int      // for ActMask: tokens the context may have
@@ -100,7 +103,9 @@ const (
 
 // Next decides what to do in a state. It is pure: only folding the operations of the performed
 // action changes the state.
-func Next(s *State, lim Limits) Action {
+func Next(s *State, lim Limits) Action { return s.withGoal(next(s, lim), lim) }
+
+func next(s *State, lim Limits) Action {
 	if s.Last == 0 {
 		return Action{Kind: ActIdle}
 	}
@@ -132,6 +137,8 @@ func Next(s *State, lim Limits) Action {
 		act := endOfAnswer(s.Turn)
 		switch {
 		case act.Reason != "done":
+		case s.checkDue(true, false):
+			return Action{Kind: ActCheck, Reason: "asked"}
 		case s.learns():
 			return Action{Kind: ActLearn}
 		case !s.Opened.NoFinalPass && s.Repairs.Due():
@@ -145,8 +152,14 @@ func Next(s *State, lim Limits) Action {
 	if limit, detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Reached: limit, Detail: detail}
 	}
+	if s.Goal.Unmet >= MaxUnmet {
+		return Action{Kind: ActEndTurn, Reason: "stuck", Detail: fmt.Sprintf("the check failed %d times in a row although nothing had changed", s.Goal.Unmet)}
+	}
 	if act, ok := nextForRoom(s, lim); ok {
 		return act
+	}
+	if s.checkDue(false, false) {
+		return Action{Kind: ActCheck}
 	}
 	return Action{Kind: ActAsk}
 }

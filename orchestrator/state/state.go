@@ -53,6 +53,7 @@ type State struct {
 	Calls     Calls         // what guards know of earlier calls
 	Jobs      Jobs          // background commands
 	Subagents Subagents     // those begun, oldest first
+	Goal      Goal          // what the task is to reach
 	Todos     []op.Todo     `json:",omitempty"` // the agent's todo list
 	Recall    Recall        // of cards
 	Research  Research      // what was looked up before it was used

@@ -35,6 +35,7 @@ func Text(r *report.Report, long, md bool) string {
 	v.title("Task "+r.Task, fmt.Sprintf("%s, in %s", r.Model, r.Dir))
 	v.asked(r)
 	v.ended(r)
+	v.goal(r)
 	v.tests(r)
 	v.paths(r)
 	v.files(r)
@@ -151,6 +152,42 @@ func Next(r *report.Report) string {
 		return ""
 	}
 	return fmt.Sprintf("go on with: anamnesis resume %s", r.Task)
+}
+
+// goal writes how the goal's checks went: the first, the best and the last, and how they changed.
+func (v *view) goal(r *report.Report) {
+	if len(r.Goal) == 0 {
+		return
+	}
+	v.head(fmt.Sprintf("Goal (%d checks)", len(r.Goal)))
+	first, last := r.Goal[0], r.Goal[len(r.Goal)-1]
+	best := first
+	for _, c := range r.Goal {
+		if c.Passed && !best.Passed || c.Passed == best.Passed && c.Score > best.Score {
+			best = c
+		}
+	}
+	if v.long {
+		for _, c := range r.Goal {
+			v.check("", c)
+		}
+		return
+	}
+	v.check("first: ", first)
+	if best != first && best != last {
+		v.check("best:  ", best)
+	}
+	if last != first {
+		v.check("last:  ", last)
+	}
+}
+
+func (v *view) check(label string, c report.Check) {
+	text := fmt.Sprintf("%sstep %d: %d of %d", label, c.Step, c.Score, c.Of)
+	if c.Passed {
+		text += ", passed"
+	}
+	v.item(text, c.Op)
 }
 
 func (v *view) tests(r *report.Report) {

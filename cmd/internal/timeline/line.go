@@ -75,6 +75,8 @@ func LineOf(o op.Op, dir string) Line {
 		return Line{Text: approvalText(b)}
 	case *op.ResearchDone:
 		return Line{Icon: "✎", Text: fmt.Sprintf("looked up %s (op %d)", oneLine(b.Subject), b.Look)}
+	case *op.CheckRan:
+		return checkLine(b)
 	case *op.TodosSet:
 		return Line{Icon: "☰", Text: "todo list: " + op.TodosSummary(b.Todos)}
 	case *op.WorldSaved:
@@ -488,6 +490,25 @@ func repairsLine(b *op.RepairsFound) Line {
 	l := Line{Text: text, Short: fmt.Sprintf("%d ✦", len(b.Cards))}
 	if b.Pairs+len(b.NotWritten) > 0 {
 		l.Icon = "◆"
+	}
+	return l
+}
+
+// checkLine says how a run of the goal's checks ended.
+func checkLine(b *op.CheckRan) Line {
+	passed, of := b.Score()
+	l := Line{Icon: "✗", Text: fmt.Sprintf("the check failed: %d of %d passed", passed, of), Short: fmt.Sprintf("%d/%d", passed, of)}
+	if b.Passed {
+		l.Icon, l.Text = "✓", fmt.Sprintf("the check passed: %d of %d", passed, of)
+	}
+	if b.Refused {
+		l.Text = "the check does not count: what it reads has changed"
+	}
+	if b.InWorld != "" {
+		l.Detail = append(l.Detail, "it ran in the directory itself: "+b.InWorld)
+	}
+	if len(b.Changed) > 0 {
+		l.Detail = append(l.Detail, "changed since the beginning, and read by the check: "+strings.Join(b.Changed, ", "))
 	}
 	return l
 }

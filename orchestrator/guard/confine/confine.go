@@ -25,7 +25,7 @@ type Spec struct {
 	Parts     Parts
 	World     string
 	Fork      *Fork // what commands see at World's path; nil: the world itself
-	ReadOnly  bool // the world is read-only
+	ReadOnly  bool  // the world is read-only
 	Writable  []string
 	Protected []string // read-only, in the world
 	Hidden    []string
@@ -40,7 +40,7 @@ type Spec struct {
 
 // Fork is a copy of the world that takes its place for a command. It needs namespaces.
 type Fork struct {
-	Dir string // the copy
+	Dir string // the copy; empty: the world as it is, with what the command changes in Scratch
 	// Beneath are directories of the world that the copy does not have, relative to it: the command
 	// sees them, and what it writes there goes to Scratch.
 	Beneath []string

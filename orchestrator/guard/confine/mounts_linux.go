@@ -116,24 +116,34 @@ func mounts(c *Spec) error {
 	return nil
 }
 
-// mount lays what the copy does not have beneath it, each as an overlay whose changes go to Scratch.
+// mount lays what the copy does not have beneath it. Changes there, and to a world without a copy, go to Scratch.
 func (f *Fork) mount(world string) error {
+	if f.Dir == "" {
+		f.Dir = filepath.Join(f.Scratch, "world")
+		return f.overlay("0", world, f.Dir)
+	}
 	for i, rel := range f.Beneath {
-		upper, work := filepath.Join(f.Scratch, fmt.Sprint(i), "upper"), filepath.Join(f.Scratch, fmt.Sprint(i), "work")
-		at := filepath.Join(f.Dir, rel)
-		for _, dir := range []string{upper, work, at} {
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				return fmt.Errorf("fork of the world: %w", err)
-			}
+		if err := f.overlay(fmt.Sprint(i), filepath.Join(world, rel), filepath.Join(f.Dir, rel)); err != nil {
+			return err
 		}
-		lower := filepath.Join(world, rel)
-		if strings.ContainsAny(lower+upper, ",:\\") {
-			return fmt.Errorf("fork of the world: %s: its name cannot be mounted", lower)
+	}
+	return nil
+}
+
+// overlay shows a directory at another place; what is changed there goes to a folder of Scratch.
+func (f *Fork) overlay(name, lower, at string) error {
+	upper, work := filepath.Join(f.Scratch, name, "upper"), filepath.Join(f.Scratch, name, "work")
+	for _, dir := range []string{upper, work, at} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("fork of the world: %w", err)
 		}
-		options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", lower, upper, work)
-		if err := unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-			return fmt.Errorf("fork of the world: %s: %w", rel, err)
-		}
+	}
+	if strings.ContainsAny(lower+upper, ",:\\") {
+		return fmt.Errorf("fork of the world: %s: its name cannot be mounted", lower)
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", lower, upper, work)
+	if err := unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("fork of the world: %s: %w", lower, err)
 	}
 	return nil
 }

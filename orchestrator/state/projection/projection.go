@@ -108,6 +108,10 @@ func (p *Context) Apply(o op.Op) {
 		if b.Notice != "" {
 			p.user(o, EntryPlain, b.Notice, o.Tok)
 		}
+	case *op.CheckRan:
+		if b.Notice != "" {
+			p.user(o, EntryPlain, b.Notice, o.Tok)
+		}
 	case *op.WorldChanged:
 		p.user(o, EntryPlain, b.Notice, o.Tok)
 	case *op.StrategyGiven:

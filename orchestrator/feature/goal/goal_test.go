@@ -1,0 +1,57 @@
+package goal
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// TestReadBy: what a check reads is what it names, and what looks like its tests.
+func TestReadBy(t *testing.T) {
+	changed := []string{"a.go", "a_test.go", "tests/x.py", "src/main.rs", "check.sh", "app.test.ts", "conftest.py", "src/test/java/ATest.java", "contest.py", "latest/x"}
+	want := []string{"a_test.go", "tests/x.py", "check.sh", "app.test.ts", "conftest.py", "src/test/java/ATest.java"}
+	if got := readBy([]string{"go test ./... && sh ./check.sh"}, changed); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWords: the model reads how the goal stands when it has to know.
+func TestWords(t *testing.T) {
+	failed := []op.Check{{Command: "make test", Exit: 1, Text: "boom"}, {Command: "true"}}
+	for _, tt := range []struct {
+		name          string
+		run           op.CheckRan
+		frozen, first bool
+		has           []string
+	}{
+		{"first, failing", op.CheckRan{Checks: failed}, false, true, []string{"`make test`, then `true`", "1 of 2 passed", "boom"}},
+		{"first, passing", op.CheckRan{Checks: failed[1:], Passed: true}, false, true, []string{"passes already"}},
+		{"said to be done", op.CheckRan{Checks: failed, Asked: true}, false, false, []string{"did not pass", "$ make test"}},
+		{"no test ran", op.CheckRan{Checks: []op.Check{{Command: "pytest x", Status: "none"}}, Asked: true}, false, false, []string{"It ran no test."}},
+		{"frozen", op.CheckRan{Checks: failed[1:], Asked: true, Changed: []string{"a_test.go"}}, true, false, []string{"may not be changed: a_test.go"}},
+		{"meanwhile", op.CheckRan{Checks: failed}, false, false, nil},
+		{"passed", op.CheckRan{Checks: failed[1:], Asked: true, Passed: true}, false, false, nil},
+	} {
+		got := words(&tt.run, tt.frozen, tt.first)
+		for _, want := range tt.has {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q lacks %q", tt.name, got, want)
+			}
+		}
+		if tt.has == nil && got != "" {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
+// TestTail: the end of an output, whole lines.
+func TestTail(t *testing.T) {
+	if got := tail(strings.Repeat("line\n", 100) + "last\n"); strings.Count(got, "\n") != maxLines-1 || !strings.HasSuffix(got, "last") {
+		t.Errorf("%q", got)
+	}
+	if got := tail(strings.Repeat("é", 5_000)); len(got) > maxText+len("…") || !strings.HasPrefix(got, "…é") {
+		t.Errorf("%d bytes, %.20q", len(got), got)
+	}
+}

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"testing"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state/steps"
+)
+
+// withRuns is a state in the midst of a turn, whose steps have these worlds and whose goal was checked so.
+func withRuns(t *testing.T, worlds string, runs ...GoalRun) *State {
+	t.Helper()
+	s := &State{Last: 1_000, Current: len(worlds) - 1}
+	s.Turn.Open = true
+	s.Goal.Until = []string{"make test"}
+	for i, w := range worlds {
+		s.Steps.Add(steps.Step{ID: i, Parent: max(i-1, 0), Ended: true, Saved: true, World: steps.MarkOf(string(w))})
+	}
+	for i := range runs {
+		runs[i].World = s.Steps.At(runs[i].Step).World
+		runs[i].Seq = uint64(i + 1)
+	}
+	s.Goal.Runs = runs
+	return s
+}
+
+// TestChecksWhen: the checks run at the beginning, when the agent says that it is done, after a change if they
+// are fast, and before a turn ends otherwise.
+func TestChecksWhen(t *testing.T) {
+	failed := GoalRun{Step: 1, Of: 3}
+	fast := GoalRun{Step: 1, Of: 3, Fast: true}
+	for _, tt := range []struct {
+		name  string
+		state *State
+		lim   Limits
+		want  ActionKind
+	}{
+		{"at the beginning", withRuns(t, "a"), Limits{}, ActCheck},
+		{"slow, after a change", withRuns(t, "abc", failed), Limits{}, ActAsk},
+		{"fast, after a change", withRuns(t, "abc", fast), Limits{}, ActCheck},
+		{"fast, without a change", withRuns(t, "abb", fast), Limits{}, ActAsk},
+		{"before a limit", withRuns(t, "abc", failed), Limits{Steps: 1}, ActCheck},
+		{"no time for it", withRuns(t, "abc", failed), Limits{TimeUp: true}, ActEndTurn},
+		{"without a goal", func() *State { s := withRuns(t, "abc"); s.Goal.Until = nil; return s }(), Limits{}, ActAsk},
+	} {
+		tt.state.Turn.Steps = 1
+		if act := Next(tt.state, tt.lim); act.Kind != tt.want {
+			t.Errorf("%s: action %v, want %v", tt.name, act.Kind, tt.want)
+		}
+	}
+
+	s := withRuns(t, "ab", failed)
+	s.Turn.Answered, s.Turn.AskedAt = true, 500
+	if act := Next(s, Limits{}); act.Kind != ActCheck || act.Reason != "asked" {
+		t.Errorf("the agent says that it is done: %+v", act)
+	}
+	s.check(600, &op.CheckRan{Asked: true, Checks: []op.Check{{Exit: 1}}})
+	if act := Next(s, Limits{}); act.Kind != ActAsk {
+		t.Errorf("after a check that failed: %+v", act)
+	}
+	s.Turn.Answered, s.Turn.AskedAt = true, 600
+	s.check(700, &op.CheckRan{Asked: true, Passed: true, Checks: []op.Check{{}}})
+	if act := Next(s, Limits{}); act.Kind != ActEndTurn || act.Reason != "done" {
+		t.Errorf("after a check that passed: %+v", act)
+	}
+}
+
+// TestNeverWorse: a turn that ends without its goal goes back to the step with the best check.
+func TestNeverWorse(t *testing.T) {
+	good, bad := GoalRun{Step: 1, Score: 3, Of: 5}, GoalRun{Step: 2, Score: 1, Of: 5}
+	for _, tt := range []struct {
+		name   string
+		state  *State
+		change func(*State)
+		want   ActionKind
+	}{
+		{"it was better", withRuns(t, "abc", good, bad), nil, ActReturn},
+		{"it had passed", withRuns(t, "abc", GoalRun{Step: 1, Passed: true, Of: 5}, bad), nil, ActReturn},
+		{"it was never better", withRuns(t, "abc", GoalRun{Step: 1, Score: 1, Of: 5}, bad), nil, ActEndTurn},
+		{"the last one is best", withRuns(t, "abc", bad, GoalRun{Step: 2, Score: 2, Of: 5}), nil, ActEndTurn},
+		{"the files are the same", withRuns(t, "aba", GoalRun{Step: 0, Score: 3, Of: 5}, bad), nil, ActEndTurn},
+		{"not wanted", withRuns(t, "abc", good, bad), func(s *State) { s.Goal.KeepLast = true }, ActEndTurn},
+	} {
+		tt.state.Turn.Steps = 9
+		if tt.change != nil {
+			tt.change(tt.state)
+		}
+		tt.state.Goal.Runs[len(tt.state.Goal.Runs)-1].World = tt.state.Steps.At(tt.state.Current).World
+		if act := Next(tt.state, Limits{Steps: 9}); act.Kind != tt.want || tt.want == ActReturn && act.Step != 1 {
+			t.Errorf("%s: %+v, want kind %v", tt.name, act, tt.want)
+		}
+	}
+}
+
+// TestUnmet: an agent that says again and again that it is done, and changes nothing, is stuck.
+func TestUnmet(t *testing.T) {
+	s := withRuns(t, "ab", GoalRun{Step: 1, Of: 1})
+	for i := range MaxUnmet {
+		if act := Next(s, Limits{}); act.Kind != ActAsk {
+			t.Fatalf("after %d checks: %+v", i, act)
+		}
+		s.check(uint64(600+i), &op.CheckRan{Asked: true, Checks: []op.Check{{Exit: 1}}})
+	}
+	if act := Next(s, Limits{}); act.Kind != ActEndTurn || act.Reason != "stuck" {
+		t.Errorf("after %d checks: %+v", MaxUnmet, act)
+	}
+}
