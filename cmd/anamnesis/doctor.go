@@ -28,12 +28,12 @@ func (a *app) doctorCommand() *cobra.Command {
 	var salvage string
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
-		Short: "Check tasks, the sandbox and ripgrep; salvage a damaged task",
+		Short: "Check tasks and the sandbox; salvage a damaged task",
 		Long: `Check a task's stream (lines, chain, blobs), its snapshots and its vault, and print one line for
 each finding. Snapshots and operations are compared in both directions, so a lost end is found.
 Nothing is changed. Without TASK, the first lines say which sandbox mechanisms this machine
-provides, which it lacks, and whether Grep uses ripgrep. The exit code is 4 if acknowledged data
-is damaged, and 1 if only the end is torn, which the next writer sets aside.
+provides and which it lacks. The exit code is 4 if acknowledged data is damaged, and 1 if only the
+end is torn, which the next writer sets aside.
 
 With --salvage DIR, copy the operations before the first damage into a new stream in DIR. The
 damaged task is not changed, and the vault is not copied.`,

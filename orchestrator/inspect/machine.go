@@ -7,18 +7,15 @@ import (
 	"path/filepath"
 
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/tool/search"
 )
 
-// Machine is what this machine offers to confine commands, and whether Grep uses ripgrep.
+// Machine is what this machine offers to confine commands.
 type Machine struct {
-	Sandbox   string   `json:"sandbox"`
-	Missing   []string `json:"missing"`              // what it cannot confine, a sentence each
-	Ripgrep   string   `json:"ripgrep,omitempty"`    // the rg program that Grep uses
-	NoRipgrep string   `json:"no_ripgrep,omitempty"` // why it uses none
+	Sandbox string   `json:"sandbox"`
+	Missing []string `json:"missing"` // what it cannot confine, a sentence each
 }
 
-// ExamineMachine tries the sandbox and ripgrep.
+// ExamineMachine tries the sandbox.
 func ExamineMachine(ctx context.Context) (Machine, error) {
 	dir, err := os.MkdirTemp("", "anamnesis-doctor-")
 	if err != nil {
@@ -29,9 +26,5 @@ func ExamineMachine(ctx context.Context) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	d := Machine{Sandbox: box.String(), Missing: append([]string{}, box.Missing()...)}
-	if d.Ripgrep, err = search.CheckRipgrep(ctx, box, dir); err != nil {
-		d.NoRipgrep = err.Error()
-	}
-	return d, nil
+	return Machine{Sandbox: box.String(), Missing: append([]string{}, box.Missing()...)}, nil
 }

@@ -13,11 +13,6 @@ func (o *Printer) Machine(d inspect.Machine) {
 	for _, m := range d.Missing {
 		o.Printf("sandbox: missing: %s\n", m)
 	}
-	if d.Ripgrep != "" {
-		o.Printf("search: Grep uses %s\n", OneLine(d.Ripgrep))
-	} else {
-		o.Printf("search: Grep finds the same without ripgrep, more slowly: %s\n", OneLine(d.NoRipgrep))
-	}
 }
 
 // Diagnosis says what is wrong with a task.

@@ -27,16 +27,10 @@ const maxContext = 50
 // maxMatches bounds the matching lines kept of one search, in content mode.
 const maxMatches = 100_000
 
-// Grep is the tool that searches text files with a regular expression. If ripgrep is
-// installed, it finds files that need no reading; the results are the same without it.
-func Grep(o *Options) tool.Tool {
-	return grep{o.orDefaults(), accelerator{find: findRipgrep, from: ripgrepFrom}}
-}
+// Grep is the tool that searches text files with a regular expression.
+func Grep(o *Options) tool.Tool { return grep{o.orDefaults()} }
 
-type grep struct {
-	Options
-	rg accelerator
-}
+type grep struct{ Options }
 
 func (g grep) Spec() tool.Spec {
 	lines := func(what string) tool.Param {
@@ -119,7 +113,7 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	}
 	walked := w.walk(limited, rel)
 	newestFirst(files)
-	s := &scan{re: re, query: q, allow: g.AllowSecrets, rg: g.rg, want: required(expr)}
+	s := &scan{re: re, query: q, allow: g.AllowSecrets, want: required(expr)}
 	if walked == nil || errors.Is(walked, errEnough) {
 		if err := s.files(limited, env, files); err != nil {
 			walked = err
@@ -143,7 +137,6 @@ type scan struct {
 	re    *regexp.Regexp
 	query query
 	allow []string
-	rg    accelerator
 	want  texts // texts that matches contain
 
 	env     *tool.Env
@@ -157,23 +150,17 @@ type scan struct {
 
 func (s *scan) files(ctx context.Context, env *tool.Env, files []found) error {
 	s.env = env
-	files = s.readable(files)
-	ahead := s.rg.start(ctx, env, s.want, files)
-	defer ahead.stop()
-	for i, f := range files {
+	for _, f := range s.readable(files) {
 		if err := ctx.Err(); err != nil {
 			return err
-		}
-		if ahead.rulesOut(i) {
-			continue
 		}
 		data, err := readRegular(env.Root, f.rel, MaxFileBytes)
 		if errors.Is(err, errLarge) {
 			s.large = append(s.large, f.rel)
 			continue
 		}
-		if err != nil || binary(data) {
-			continue // gone or unreadable meanwhile, or no text
+		if err != nil || binary(data) || !s.want.in(data) {
+			continue // gone or unreadable meanwhile, no text, or without what a match contains
 		}
 		lines, err := s.matching(ctx, data)
 		if err != nil {

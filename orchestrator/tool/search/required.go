@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"regexp/syntax"
 	"slices"
 )
@@ -21,6 +22,33 @@ const (
 type texts struct {
 	any     []string
 	anyCase bool
+}
+
+// in reports whether a file's data may contain a match. Most files contain none, and looking for
+// a plain text is many times faster than matching an expression line by line.
+func (t texts) in(data []byte) bool {
+	if len(t.any) == 0 {
+		return true
+	}
+	fold := func(text []byte) []byte { return text }
+	if t.anyCase {
+		fold = func(text []byte) []byte { return bytes.Map(foldCase, text) }
+	}
+	data = fold(data)
+	return slices.ContainsFunc(t.any, func(text string) bool { return bytes.Contains(data, fold([]byte(text))) })
+}
+
+// foldCase maps a character to the lower case letter of ASCII that regexp folds with it.
+func foldCase(r rune) rune {
+	switch {
+	case r >= 'A' && r <= 'Z':
+		return r + 'a' - 'A'
+	case r == 'ſ':
+		return 's'
+	case r == '\u212a': // the Kelvin sign
+		return 'k'
+	}
+	return r
 }
 
 // required returns the texts that an expression, which regexp accepts, requires.

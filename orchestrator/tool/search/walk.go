@@ -2,10 +2,7 @@
 //
 // Both walk the world without following symbolic links. They omit what .gitignore files and
 // .git/info/exclude name, and, unless include_ignored is set, node_modules; they always omit
-// .git and .anamnesis. The results are the same everywhere: ripgrep, if installed, only finds
-// files that Grep need not read.
-//
-// Glob does not use ripgrep: it would be little faster (BenchmarkGlob) and has other ignore rules.
+// .git and .anamnesis.
 package search
 
 import (
