@@ -242,21 +242,17 @@ func call(id any, args string) map[string]any {
 	return map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "WriteFile", "arguments": args}}
 }
 
-// oddities are the endpoints. A task asks each to write a file.
-func oddities() []struct {
+// odd is an endpoint with an oddity.
+type odd struct {
 	name    string
 	replies []any
 	refuse  func(map[string]any) string
 	repair  string // recorded; empty: none
-	asked   int    // requests; 0: two
-} {
-	type odd = struct {
-		name    string
-		replies []any
-		refuse  func(map[string]any) string
-		repair  string
-		asked   int
-	}
+	asked   int    // requests; 0: two, below 0: as many as it takes
+}
+
+// oddities are the endpoints. A task asks each to write a file.
+func oddities() []odd {
 	done := text(doneText)
 	asText := func(name, body string) odd {
 		return odd{name: "call as text, " + name, replies: []any{text(body), done}, repair: op.RepairCallAsText}
@@ -452,7 +448,7 @@ func TestProviders(t *testing.T) {
 				if odd.repair != "" && !slices.Contains(repairs, odd.repair) {
 					t.Errorf("recorded repairs %q; want %q", repairs, odd.repair)
 				}
-				if want := max(odd.asked, 2); odd.asked > 0 && e.asked != want {
+				if want := max(odd.asked, 2); odd.asked >= 0 && e.asked != want {
 					t.Errorf("%d requests; want %d", e.asked, want)
 				}
 			})
@@ -497,4 +493,16 @@ func runAgainst(t *testing.T, e *endpoint) (runtime.Outcome, []string, string) {
 		t.Fatal(err)
 	}
 	return out, repairs, world
+}
+
+// TestEveryOddityIsTried: each oddity that the table names has an endpoint above.
+func TestEveryOddityIsTried(t *testing.T) {
+	for _, known := range op.Oddities() {
+		if known.Name == op.RepairToolSchema { // of an MCP server: see TestAcceptedSchema of package openai
+			continue
+		}
+		if !slices.ContainsFunc(oddities(), func(o odd) bool { return o.repair == known.Name || strings.HasPrefix(o.repair, known.Name+":") }) {
+			t.Errorf("no endpoint for %s", known.Name)
+		}
+	}
 }

@@ -49,7 +49,7 @@ func LineOf(o op.Op, dir string) Line {
 		if strings.TrimSpace(b.Text) == "" && b.Unfinished() != "" {
 			return Line{Icon: "!", Text: "the reply was empty (" + b.Finish + ")"}
 		}
-		return Line{Text: replyText(b, dir)}
+		return Line{Text: replyText(b, dir), Detail: repairDetail(b.Repairs)}
 	case *op.ModelFailed:
 		if b.Wait != nil { // faces show how long the wait still is
 			return plain("%s; asked again at %s", oneLine(b.Error), b.Wait.Until.Local().Format(time.DateTime))
@@ -511,4 +511,19 @@ func checkLine(b *op.CheckRan) Line {
 		l.Detail = append(l.Detail, "changed since the beginning, and read by the check: "+strings.Join(b.Changed, ", "))
 	}
 	return l
+}
+
+// repairDetail says what was repaired of a reply that a user can change: a tool or a field that the endpoint
+// refuses, a call that could not be read.
+func repairDetail(names []string) (out []string) {
+	for _, name := range names {
+		kind, what, _ := strings.Cut(name, ":")
+		i := slices.IndexFunc(op.Oddities(), func(o op.Oddity) bool { return o.Name == kind })
+		if i < 0 || kind != op.RepairToolLeftOut && kind != op.RepairWithout && kind != op.RepairUnreadCall {
+			continue
+		}
+		odd := op.Oddities()[i]
+		out = append(out, strings.TrimPrefix(fmt.Sprintf("%s: %s; %s", what, odd.Sign, odd.Repair), ": "))
+	}
+	return out
 }
