@@ -20,8 +20,10 @@ type CheckRan struct {
 	// from the task's beginning.
 	Changed []string `json:"changed,omitempty"`
 	Refused bool     `json:"refused,omitempty"` // the run does not count because of Changed
-	Notice  string   `json:"notice,omitempty"`  // shown to the model
-	Millis  int64    `json:"ms"`
+	// Broke is which step broke a check that had passed; nil: none did, or it was not looked for.
+	Broke  *Broke `json:"broke,omitempty"`
+	Notice string `json:"notice,omitempty"` // shown to the model
+	Millis int64  `json:"ms"`
 }
 
 // Check is one command of a goal and how it ended.
@@ -34,6 +36,15 @@ type Check struct {
 	Passing int      `json:"passing,omitempty"` // tests
 	Failing int      `json:"failing,omitempty"` // tests
 	Names   []string `json:"names,omitempty"`   // of failing tests
+}
+
+// Broke is the first step after which a check fails that had passed before.
+type Broke struct {
+	Good    int      `json:"good"`           // the last step known to pass
+	Step    int      `json:"step"`           // the first step known to fail
+	Changed []string `json:"changed"`        // files that differ between the two, at most 20
+	Text    string   `json:"text,omitempty"` // the first line that says what fails
+	Probes  int      `json:"probes"`         // runs on earlier snapshots that it took
 }
 
 // Kind implements Body.

@@ -504,6 +504,9 @@ func checkLine(b *op.CheckRan) Line {
 	if b.Refused {
 		l.Text = "the check does not count: what it reads has changed"
 	}
+	if b.Broke != nil {
+		l.Detail = append(l.Detail, fmt.Sprintf("it passed at step %d and fails since step %d, which changed %s", b.Broke.Good, b.Broke.Step, strings.Join(b.Broke.Changed, ", ")))
+	}
 	if b.InWorld != "" {
 		l.Detail = append(l.Detail, "it ran in the directory itself: "+b.InWorld)
 	}

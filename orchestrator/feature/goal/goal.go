@@ -3,6 +3,7 @@
 package goal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -51,62 +52,81 @@ func (c *Checker) Run(ctx, keep context.Context, asked bool) error {
 	begun := c.place.Now()
 	rec := &op.CheckRan{Passed: true, Asked: asked}
 	for _, command := range st.Goal.Until {
-		check, err := c.run(ctx, rec, command)
+		check, why, err := c.run(ctx, command, "")
 		if err != nil {
 			return err
 		}
+		rec.InWorld = cmp.Or(why, rec.InWorld)
 		if ctx.Err() != nil {
 			return nil // interrupted: it says nothing
 		}
 		rec.Checks = append(rec.Checks, check)
 		rec.Passed = rec.Passed && check.Exit == 0 && check.Status != string(testrun.RanNone)
 	}
-	changed, _ := c.place.ChangedSince(keep, 0)
+	changed, err := c.changedBetween(keep, 0, st.Current)
+	if err != nil {
+		return err
+	}
 	rec.Changed = readBy(st.Goal.Until, changed)
 	if st.Goal.Frozen && len(rec.Changed) > 0 {
 		rec.Passed, rec.Refused = false, true
 	}
 	rec.Millis = c.place.Now().Sub(begun).Milliseconds()
+	if rec.Broke, err = c.whatBroke(ctx, rec); err != nil {
+		return err
+	}
 	rec.Notice = words(rec, st.Goal.Frozen, len(st.Goal.Runs) == 0)
 	return c.place.Record(keep, rec)
 }
 
-// run runs one check.
-func (c *Checker) run(ctx context.Context, rec *op.CheckRan, command string) (op.Check, error) {
+// run runs one check on the directory as it is, or on a copy of an earlier state of it. inWorld is why it ran
+// in the directory itself.
+func (c *Checker) run(ctx context.Context, command, earlier string) (check op.Check, inWorld string, err error) {
 	box, err := c.box(ctx)
 	if err != nil {
-		return op.Check{}, err
+		return check, "", err
 	}
 	env := &tool.Env{Dir: c.place.Dir, Redactor: c.place.Journal.Redactor(), Sandbox: box}
-	scratch := filepath.Join(c.place.Home.Task(c.place.ID), "check")
+	scratch := filepath.Join(c.folder(), "scratch")
 	if err := removeAll(scratch); err != nil {
-		return op.Check{}, fmt.Errorf("remove the copy of an earlier check: %w", err)
+		return check, "", fmt.Errorf("remove the copy of an earlier check: %w", err)
 	}
 	defer removeAll(scratch) // what is left is removed by the next check
-	exec := run.Exec{Name: "The check", Path: "/bin/bash", Args: []string{"bash", "-c", command}, Timeout: timeout}
-	if forked, ok := box.InFork(confine.Fork{Scratch: scratch}); ok {
-		env.Sandbox = forked
-	} else {
-		rec.InWorld = "this system cannot show commands a copy of the directory"
+	fork := confine.Fork{Dir: earlier, Scratch: scratch}
+	if earlier != "" {
+		fork.Beneath = beneath(c.place.Dir, earlier, "")
 	}
-	res, err := run.Run(ctx, env, exec)
-	if err == nil && res.Exit == nil && rec.InWorld == "" { // the copy could not be mounted
-		rec.InWorld = quote.CutBytes(res.Text, 300)
+	exec := run.Exec{Name: "The check", Path: "/bin/bash", Args: []string{"bash", "-c", command}, Timeout: timeout}
+	var res tool.Result
+	forked, ok := box.InFork(fork)
+	if ok {
+		env.Sandbox = forked
+		res, err = run.Run(ctx, env, exec)
+	} else {
+		inWorld = "this system cannot show commands a copy of the directory"
+	}
+	if ok && err == nil && res.Exit == nil { // the copy could not be mounted
+		inWorld = quote.CutBytes(res.Text, 300)
+	}
+	if inWorld != "" && earlier == "" {
 		env.Sandbox = box
 		res, err = run.Run(ctx, env, exec)
 	}
 	if err != nil && ctx.Err() == nil {
-		return op.Check{}, fmt.Errorf("run the check %q: %w", command, err)
+		return check, "", fmt.Errorf("run the check %q: %w", command, err)
 	}
-	check := op.Check{Command: command, Exit: -1, Text: tail(res.Text)}
+	check = op.Check{Command: command, Exit: -1, Text: tail(res.Text)}
 	if res.Exit != nil {
 		check.Exit = *res.Exit
 		if r, ok := testrun.Parse(command, res.Text, *res.Exit); ok && r.Status != testrun.Unclear {
 			check.Status, check.Passing, check.Failing, check.Names = string(r.Status), r.Passed, r.Failed, r.Names
 		}
 	}
-	return check, nil
+	return check, inWorld, nil
 }
+
+// folder is where checks keep their copies.
+func (c *Checker) folder() string { return filepath.Join(c.place.Home.Task(c.place.ID), "check") }
 
 // removeAll removes a folder, also one whose directories an overlay has closed.
 func removeAll(dir string) error {
@@ -164,13 +184,19 @@ func words(b *op.CheckRan, frozen, first bool) string {
 		return sb.String()
 	case first:
 		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It runs in a copy of the directory when you say that you are done, and the task is done when it passes. At the beginning it fails (%d of %d passed):", commands(b), passed, of)
-	case b.Passed || !b.Asked:
+	case b.Passed || !b.Asked && b.Broke == nil:
 		return ""
+	case !b.Asked:
+		sb.WriteString(brokeWords(b.Broke))
+		return sb.String()
 	case frozen && len(b.Changed) > 0:
 		fmt.Fprintf(&sb, "The task is not done: files that the check reads differ from the beginning, and may not be changed: %s. Restore them. ", strings.Join(b.Changed, ", "))
 		fallthrough
 	default:
 		fmt.Fprintf(&sb, "The check of the goal ran and did not pass (%d of %d passed). Go on until it passes. If it cannot pass, say why.", passed, of)
+	}
+	if b.Broke != nil {
+		sb.WriteString(" " + brokeWords(b.Broke))
 	}
 	for _, c := range b.Checks {
 		if c.Exit == 0 && c.Status != string(testrun.RanNone) {

@@ -1,0 +1,156 @@
+package goal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis/failure"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+)
+
+// Limits of the search for what broke a check.
+const (
+	searchTime = 5 * time.Minute
+	maxProbes  = 8
+	maxBeneath = 64 // directories that no snapshot holds
+	maxDeep    = 4  // how deep they are looked for
+)
+
+// whatBroke searches the steps since the check last passed for the first one after which it fails: by
+// halves, in copies of their snapshots, without the model. nil: it had not passed before this run.
+func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, error) {
+	st := c.place.State()
+	i := slices.IndexFunc(rec.Checks, func(k op.Check) bool { return k.Exit != 0 })
+	if rec.Passed || i < 0 || len(st.Goal.Runs) == 0 {
+		return nil, nil
+	}
+	last := st.Goal.Runs[len(st.Goal.Runs)-1]
+	if !last.Passed || !st.Steps.OnPath(last.Step, st.Current) {
+		return nil, nil
+	}
+	b := &op.Broke{Good: last.Step, Step: st.Current, Text: firstLine(rec.Checks[i])}
+	steps := changing(st, last.Step) // the first of them that fails is searched
+	begun := c.place.Now()
+	for len(steps) > 1 && b.Probes < maxProbes && c.place.Now().Sub(begun) < searchTime && rec.InWorld == "" {
+		half := (len(steps) - 1) / 2
+		passes, err := c.passesAt(ctx, rec.Checks[i].Command, steps[half])
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		if err != nil { // what is known by now is said
+			break
+		}
+		if b.Probes++; passes {
+			b.Good, steps = steps[half], steps[half+1:]
+		} else {
+			b.Step, steps = steps[half], steps[:half+1]
+		}
+	}
+	if len(steps) == 1 {
+		b.Step = steps[0]
+	}
+	var err error
+	b.Changed, err = c.changedBetween(ctx, b.Good, b.Step)
+	b.Changed = b.Changed[:min(len(b.Changed), maxChanged)]
+	return b, err
+}
+
+// changing returns the steps of the path after a step, whose files differ from those of the step before.
+func changing(st *state.State, after int) (steps []int) {
+	at := st.Steps.At(after).World
+	for _, id := range st.Steps.Path(st.Current) {
+		if step := st.Steps.At(id); id > after && step.Saved && step.World != at {
+			at = step.World
+			steps = append(steps, id)
+		}
+	}
+	return steps
+}
+
+// passesAt reports whether a check passes on the snapshot of a step.
+func (c *Checker) passesAt(ctx context.Context, command string, step int) (bool, error) {
+	commit, err := c.place.CommitAt(step)
+	if err != nil {
+		return false, err
+	}
+	dir := filepath.Join(c.folder(), "earlier")
+	if err := removeAll(dir); err != nil {
+		return false, fmt.Errorf("remove the copy of an earlier check: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return false, err
+	}
+	defer removeAll(dir) // what is left is removed by the next check
+	if _, err := c.place.World.Fork(ctx, commit, dir); err != nil {
+		return false, err
+	}
+	check, inWorld, err := c.run(ctx, command, dir)
+	if err == nil && inWorld != "" && ctx.Err() == nil {
+		return false, fmt.Errorf("run the check on step %d: %s", step, inWorld)
+	}
+	return check.Exit == 0, err
+}
+
+// changedBetween lists the files that differ between two steps.
+func (c *Checker) changedBetween(ctx context.Context, from, to int) (names []string, err error) {
+	a, err := c.place.CommitAt(from)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.place.CommitAt(to)
+	if err != nil || a == "" || b == "" {
+		return nil, err
+	}
+	changes, err := c.place.World.Diff(ctx, a, b)
+	for _, change := range changes {
+		names = append(names, change.Path)
+	}
+	return names, err
+}
+
+// beneath lists the directories of the world that a copy of its snapshot lacks, such as node_modules.
+func beneath(world, fork, rel string) (list []string) {
+	entries, err := os.ReadDir(filepath.Join(world, rel))
+	if err != nil || strings.Count(rel, "/") >= maxDeep {
+		return nil
+	}
+	for _, e := range entries {
+		name := filepath.Join(rel, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(fork, name)); err != nil {
+			list = append(list, name)
+		} else {
+			list = append(list, beneath(world, fork, name)...)
+		}
+	}
+	return list[:min(len(list), maxBeneath)]
+}
+
+// firstLine returns the line of a failed check that says what fails.
+func firstLine(k op.Check) string {
+	if len(k.Names) > 0 {
+		return k.Names[0]
+	}
+	f, _ := failure.Read(failure.Output{Command: k.Command, Text: k.Text, Exit: k.Exit, HasExit: true})
+	return f.Signature
+}
+
+// brokeWords says which step broke the check.
+func brokeWords(b *op.Broke) string {
+	text := fmt.Sprintf("The check of the goal passed at step %d and fails since step %d", b.Good, b.Step)
+	if len(b.Changed) > 0 {
+		text += ", which changed " + strings.Join(b.Changed, ", ")
+	}
+	if b.Text != "" {
+		text += ". What fails: " + b.Text
+	}
+	return text + "."
+}
