@@ -189,7 +189,7 @@ func TestAskLines(t *testing.T) {
 		t.Error("not exactly what was approved ran")
 	}
 	// A mode that the user sets later takes back that everything was allowed, for good.
-	for _, resume := range []struct{ flag, says string }{{"", "mode is auto: the user chose it in this task"}, {"--approval=ask", "mode is ask: set by --approval"}, {"--max-steps=9", "mode is ask"}} {
+	for _, resume := range []struct{ flag, says string }{{"", "mode is auto: the user chose it in this task"}, {"--approval=ask", "mode is ask: you set it"}, {"--max-steps=9", "mode is ask"}} {
 		code, rest := atTerminal(t, dir, slices.DeleteFunc([]string{"resume", resume.flag, "t", "More."}, func(s string) bool { return s == "" })...).ends()
 		if code != 0 || !strings.Contains(rest, resume.says) {
 			t.Errorf("%s: exit %d, %q is not said:\n%s", resume.flag, code, resume.says, rest)
