@@ -36,7 +36,6 @@ var floors = []struct {
 	{"opstream", "", []string{"wire", "segments"}},
 	{"knowledge_base", "knowledge_base/card knowledge_base/history knowledge_base/retrieval", []string{"folder", "reviews", "index", "intent", "secrets", "merge"}},
 	{"knowledge_base/history", "", nil},
-	{"orchestrator/redact", "", []string{"automaton"}},
 	{"knowledge_base/retrieval", "", []string{"lexical", "vectors"}},
 	{"worldstate", "worldstate/ignore", []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}},
 }
@@ -67,7 +66,7 @@ var (
 // orchestrator lists the packages of that room, all of them, from the bottom up. Each may import
 // those before it: those from state/steps on know of tasks, and those before do not.
 var orchestrator = strings.Fields(`
-	loop remedy redact/internal/automaton redact sessions
+	loop remedy redact sessions
 	model model/price model/openai model/script model/named model/modeltest optest
 	guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/timeline tool/web tool/command tool/mcp

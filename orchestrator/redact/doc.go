@@ -6,7 +6,7 @@
 // kind of the secret and six hex digits of a keyed hash of it, so that equal
 // secrets are recognisable and the secret cannot be guessed from the marker.
 //
-// Two things are found, in one pass of an Aho-Corasick automaton: values that are known to be
+// Two things are found, in one pass over the text: values that are known to be
 // secret (see Secret, Learned), plain, escaped, in base64 or in hex; and keywords, each of
 // which triggers a pattern: the keys of well-known providers, Bearer and Basic credentials,
 // passwords in URLs, the lines of PEM private keys, and values with a telling name

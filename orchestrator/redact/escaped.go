@@ -70,7 +70,7 @@ func (t *table) escapedWord(ms []match, s string, from, to int) []match {
 
 // knownIn returns the known values of a text.
 func (t *table) knownIn(s string) (ms []match) {
-	t.words.Each(s, func(word, to int) {
+	t.words.each(s, func(word, to int) {
 		if word >= t.rules {
 			ms = t.forms[word-t.rules].match(ms, s, to)
 		}

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// anchorBytes is the part of a form that the automaton searches; the rest is compared at the
-// match. So the automaton grows by a few states for each form of any length.
+// anchorBytes is the part of a form that is searched as a word; the rest, in which a line may end, is
+// compared at the match.
 const anchorBytes = 8
 
 // form is one way a known value may appear in a text.
 type form struct {
 	secret Secret // the secret that it encodes
 	text   string
-	word   string // the part the automaton looks for
+	word   string // the part that is searched
 	at     int    // where word begins in text
 	// encoded: line ends may occur within it. It is base64, hex, or a long value in one word.
 	encoded bool

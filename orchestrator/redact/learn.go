@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// MaxLearned bounds the learned values: each costs the automaton some hundred states. Further
+// MaxLearned bounds the learned values, each of which is searched in several forms. Further
 // ones are redacted only where their pattern matches.
 const MaxLearned = 256
 

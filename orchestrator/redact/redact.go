@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-
-	"anamnesis/orchestrator/redact/internal/automaton"
 )
 
 const (
@@ -44,7 +42,7 @@ type Redactor struct {
 
 // table is the words and forms of one search.
 type table struct {
-	words   *automaton.Automaton
+	words   *wordSet
 	rules   int    // number of words that are keywords
 	forms   []form // of the words after them
 	learned int    // number of Learned's values in forms
@@ -92,7 +90,7 @@ func (r *Redactor) table() *table {
 			t.forms = append(t.forms, f)
 		}
 	}
-	t.words = automaton.New(words)
+	t.words = newWordSet(words)
 	r.current.Store(t)
 	return t
 }
@@ -241,7 +239,7 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 			none[word] = to
 		}
 	}
-	end.partial = t.words.Each(s, func(word, to int) {
+	end.partial = t.words.each(s, func(word, to int) {
 		if word >= len(r.rules) {
 			ms = t.forms[word-len(r.rules)].match(ms, s, to)
 			return
@@ -291,7 +289,7 @@ func (r *Redactor) findKnown(s string) (ms []match) {
 		return nil
 	}
 	t := r.table()
-	t.words.Each(s, func(word, to int) {
+	t.words.each(s, func(word, to int) {
 		if word >= len(r.rules) {
 			ms = t.forms[word-len(r.rules)].match(ms, s, to)
 		}

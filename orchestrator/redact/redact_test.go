@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -428,7 +427,6 @@ func BenchmarkText(b *testing.B) {
 		}
 		r := NewLearning(testKey(), known, l)
 		r.Text("")
-		b.ReportMetric(float64(reflect.ValueOf(r.table().words).Elem().FieldByName("next").Len()*4), "tablebytes")
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
 			r.Text(text)
