@@ -77,17 +77,12 @@ func fenced(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkSt
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	var text strings.Builder
-	lines := n.Lines()
-	for i := range lines.Len() {
-		at := lines.At(i)
-		text.Write(at.Value(src))
-	}
+	text := string(n.Lines().Value(src))
 	if name := string(n.(*ast.FencedCodeBlock).Language(src)); name != "diff" && name != "patch" {
-		_, err := w.WriteString("<pre><code>" + html.EscapeString(text.String()) + "</code></pre>\n")
+		_, err := w.WriteString("<pre><code>" + html.EscapeString(text) + "</code></pre>\n")
 		return ast.WalkSkipChildren, err
 	}
-	_, err := w.WriteString(`<pre class="diff">` + string(patch.Read(text.String()).HTML()) + "</pre>\n")
+	_, err := w.WriteString(`<pre class="diff">` + string(patch.Read(text).HTML()) + "</pre>\n")
 	return ast.WalkSkipChildren, err
 }
 
@@ -95,12 +90,7 @@ func quoteBlock(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.Wa
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	var text []byte
-	lines := n.Lines()
-	for i := range lines.Len() {
-		at := lines.At(i)
-		text = append(text, at.Value(src)...)
-	}
+	text := n.Lines().Value(src)
 	if closing := n.(*ast.HTMLBlock).ClosureLine; !closing.IsEmpty() {
 		text = append(text, closing.Value(src)...)
 	}
@@ -112,14 +102,8 @@ func quoteInline(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.W
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	segments := n.(*ast.RawHTML).Segments
-	for i := range segments.Len() {
-		at := segments.At(i)
-		if _, err := w.WriteString(html.EscapeString(string(at.Value(src)))); err != nil {
-			return ast.WalkStop, err
-		}
-	}
-	return ast.WalkSkipChildren, nil
+	_, err := w.WriteString(html.EscapeString(string(n.(*ast.RawHTML).Segments.Value(src))))
+	return ast.WalkSkipChildren, err
 }
 
 // quoteImage renders an image's description and its address.

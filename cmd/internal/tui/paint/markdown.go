@@ -146,12 +146,7 @@ func (r renderer) list(n *ast.List, width int) (lines []string) {
 
 // code returns the lines of a block of code, which are not wrapped.
 func (r renderer) code(n ast.Node, language string) []string {
-	var sb strings.Builder
-	for i := range n.Lines().Len() {
-		at := n.Lines().At(i)
-		sb.Write(at.Value(r.src))
-	}
-	code := strings.ReplaceAll(strings.TrimRight(sb.String(), "\n"), "\t", "    ")
+	code := strings.ReplaceAll(strings.TrimRight(string(n.Lines().Value(r.src)), "\n"), "\t", "    ")
 	if r.plain {
 		return strings.Split(code, "\n")
 	}
@@ -230,10 +225,7 @@ func (r renderer) inline(n ast.Node) string {
 		case *ast.AutoLink:
 			sb.WriteString(r.line(linked, string(c.Label(r.src))))
 		case *ast.RawHTML:
-			for i := range c.Segments.Len() {
-				at := c.Segments.At(i)
-				sb.Write(at.Value(r.src))
-			}
+			sb.Write(c.Segments.Value(r.src))
 		default:
 			sb.WriteString(r.inline(c))
 		}
