@@ -23,7 +23,6 @@ import (
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -177,30 +176,14 @@ func (s *Server) diff(ctx context.Context, req *mcp.CallToolRequest, in diffArgs
 	if in.Paths, err = inside(st.Opened.Dir, in.Paths); err != nil {
 		return "", err
 	}
-	for _, id := range []int{in.From, in.To} {
-		step, err := st.Checkpoint(id)
-		if err != nil {
-			return "", err
-		}
-		if !step.Saved {
-			return "", fmt.Errorf("step %d has no checkpoint: %s", id, step.NoCheckpoint)
-		}
-	}
-	w, err := s.svc.World(st)
+	w, ends, _, err := s.svc.StepWorlds(st.Opened.Task, in.From, in.To)
 	if err != nil {
 		return "", err
 	}
 	defer w.Close()
-	ends, _, err := workspace.Commits(s.svc.Home, st.Opened.Task, st, w, in.From, in.To)
+	changes, _, err := session.Changes(ctx, w, ends[0], ends[1], in.Paths)
 	if err != nil {
 		return "", err
-	}
-	changes, err := w.Diff(ctx, ends[0], ends[1])
-	if err != nil {
-		return "", err
-	}
-	if len(in.Paths) > 0 {
-		changes = within(changes, in.Paths)
 	}
 	if len(changes) == 0 {
 		return "nothing changed", nil
@@ -223,19 +206,6 @@ func inside(dir string, paths []string) (out []string, err error) {
 		out = append(out, rel)
 	}
 	return out, nil
-}
-
-// within keeps the changes of some files and folders.
-func within(changes []worldstate.Change, paths []string) (out []worldstate.Change) {
-	for _, c := range changes {
-		for _, p := range paths {
-			if p == "." || c.Path == p || strings.HasPrefix(c.Path, p+"/") {
-				out = append(out, c)
-				break
-			}
-		}
-	}
-	return out
 }
 
 type recallArgs struct {

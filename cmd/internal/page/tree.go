@@ -6,6 +6,7 @@ import (
 
 	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/page/picture"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
@@ -46,11 +47,8 @@ func (s *Server) worldDiff(ctx context.Context, st *state.State, from, to string
 		return patch.Diff{}, err
 	}
 	defer w.Close()
-	changes, err := w.Diff(ctx, worldstate.ID(from), worldstate.ID(to))
+	changes, _, err := session.Changes(ctx, w, worldstate.ID(from), worldstate.ID(to), nil)
 	if err != nil {
-		return patch.Diff{}, err
-	}
-	if changes, _, err = w.Renames(ctx, changes); err != nil {
 		return patch.Diff{}, err
 	}
 	var text patch.Buffer

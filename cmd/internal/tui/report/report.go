@@ -11,15 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/anamnesis/quote"
+	"anamnesis/cmd/internal/show"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/workspace"
-	"anamnesis/worldstate"
 )
 
 // Limits of what is shown.
@@ -28,34 +26,6 @@ const (
 	maxHeadLines  = 200 // of an output
 	maxTailLines  = 150
 )
-
-// between compares the ends of two steps.
-func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World,
-	changes []worldstate.Change, err error) {
-	st, err := svc.State(task)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, id := range []int{from, to} {
-		if step, err := st.Checkpoint(id); err != nil {
-			return nil, nil, err
-		} else if !step.Saved {
-			return nil, nil, fmt.Errorf("step %d has no checkpoint: %s", id, step.NoCheckpoint)
-		}
-	}
-	if w, err = svc.World(st); err != nil {
-		return nil, nil, err
-	}
-	ends, _, err := workspace.Commits(svc.Home, task, st, w, from, to)
-	if err == nil {
-		changes, err = w.Diff(ctx, ends[0], ends[1])
-	}
-	if err != nil {
-		w.Close()
-		return nil, nil, err
-	}
-	return w, changes, nil
-}
 
 // bounded takes at most maxPatchBytes.
 type bounded struct{ bytes.Buffer }
@@ -71,11 +41,15 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 // Diff returns what changed from the end of one step to that of another.
 func Diff(ctx context.Context, svc *session.Service, task string, from, to int) (string, error) {
-	w, changes, err := between(ctx, svc, task, from, to)
+	w, ends, _, err := svc.StepWorlds(task, from, to)
 	if err != nil {
 		return "", err
 	}
 	defer w.Close()
+	changes, _, err := session.Changes(ctx, w, ends[0], ends[1], nil)
+	if err != nil {
+		return "", err
+	}
 	if len(changes) == 0 {
 		return paint.Faint.Render(fmt.Sprintf("nothing differs between step %d and step %d", from, to)), nil
 	}
@@ -205,26 +179,7 @@ func Context(svc *session.Service, task string, seq uint64, width int) (string, 
 	if err != nil {
 		return "", err
 	}
-	lines := []string{
-		fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens),
-			quote.Number(len(x.Messages), "message"), paint.Count(x.EAS)),
-		paint.Faint.Render("    role      tokens  operation: text"),
-	}
-	last := ""
-	for i, msg := range x.Messages {
-		for _, p := range msg.Parts {
-			lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind,
-				strings.Join(strings.Fields(term.Clean(p.Text)), " ")), width))
-			if p.Why != "" && p.Why != last { // a jump gives many messages one reason
-				for _, l := range paint.Wrap(term.Clean(p.Why), max(width-6, 16)) {
-					lines = append(lines, paint.Faint.Render("      "+l))
-				}
-			}
-			last = p.Why
-		}
-	}
-	for _, c := range x.Changes {
-		lines = append(lines, paint.Purple.Render(fmt.Sprintf("op %d  %s: %s", c.Op, c.Kind, term.Clean(c.Rule))))
-	}
-	return strings.Join(lines, "\n"), nil
+	var text bytes.Buffer
+	(&show.Printer{Out: &text, Err: &text, Width: width}).Explanation(x)
+	return strings.TrimRight(text.String(), "\n"), nil
 }
