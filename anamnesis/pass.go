@@ -143,7 +143,9 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 	res.Notes, res.Falsified = notes, notes.Falsified
 	limit := note.BlockCap(r.EAS)
 	if !r.Over {
-		res.Block, res.BlockLeft = notes.Block(r.span(), lastTodos(r.Ops), limit, r.Count)
+		span := r.span()
+		span.Ledger, span.LedgerTokens = ledger(recs), r.EAS/ledgerShare
+		res.Block, res.BlockLeft = notes.Block(span, lastTodos(r.Ops), limit, r.Count)
 		res.BlockTokens = r.Count(res.Block)
 	}
 	res.Cards, res.Observed = cards(&r, drafts, writerName(r.ModelName), hashEvidence(recs)), make(map[string]bool)
