@@ -35,19 +35,7 @@ type Node struct {
 	Commit    string // empty: no checkpoint
 	Text      string // its calls
 	LeftBy    string // why it was left, where a jump left it
-	Marks     []Mark // what was made while it was current, in order
-}
-
-// Mark is something that was made beside the steps.
-type Mark struct {
-	Kind  RowKind
-	Seq   uint64
-	Icon  string
-	Text  string
-	Short string
-	Jump  *Jump // of a jump that was made
-	Block bool
-	Cards []string
+	Marks     []Row  // what was made while it was current, in order
 }
 
 // Arc is one jump between two rows.
@@ -103,8 +91,7 @@ func (t *Tree) place(r Row, rows []int) {
 		t.Arcs = append(t.Arcs, Arc{Jump: *j, Seq: r.First, FromRow: rows[j.From], ToRow: rows[j.To]})
 	}
 	n := &t.Nodes[rows[r.At]]
-	n.Marks = append(n.Marks, Mark{Kind: r.Kind, Seq: r.First, Icon: r.Icon, Text: r.Text, Short: r.Short, Jump: r.Jump,
-		Block: r.Block, Cards: r.Cards})
+	n.Marks = append(n.Marks, r)
 }
 
 func (b *Builder) node(id int, live []bool) Node {

@@ -207,7 +207,7 @@ func marksAtHome(rt *rapid.T, tree Tree) {
 			if m.Jump.From != n.Step {
 				rt.Fatalf("a jump from step %d is marked at step %d", m.Jump.From, n.Step)
 			}
-			if !slices.ContainsFunc(n.Marks, func(m Mark) bool { return m.Block && len(m.Cards) == 1 }) {
+			if !slices.ContainsFunc(n.Marks, func(m Row) bool { return m.Block && len(m.Cards) == 1 }) {
 				rt.Fatalf("step %d has the jump and not its block and card", n.Step)
 			}
 		}

@@ -14,7 +14,7 @@ var leftBehind = timeline.Tree{
 		{Step: 0, ParentRow: -1, OnPath: true},
 		{Step: 1, Parent: 0, ParentRow: 0, OnPath: true},
 		{Step: 2, Parent: 1, ParentRow: 1, Lane: 1, LeftBy: "wrong path"},
-		{Step: 3, Parent: 2, ParentRow: 2, Lane: 1, Failed: 1, Compacted: true, Marks: []timeline.Mark{{Kind: timeline.RowPass, Seq: 9, Icon: "◆", Short: "block, 1 ✦", Block: true, Cards: []string{"c1"}}}},
+		{Step: 3, Parent: 2, ParentRow: 2, Lane: 1, Failed: 1, Compacted: true, Marks: []timeline.Row{{Kind: timeline.RowPass, First: 9, Icon: "◆", Short: "block, 1 ✦", Block: true, Cards: []string{"c1"}}}},
 		{Step: 4, Parent: 1, ParentRow: 1, OnPath: true, Current: true},
 	},
 	Arcs:  []timeline.Arc{{Jump: timeline.Jump{From: 3, To: 1, Backward: true}, FromRow: 3, ToRow: 1}},

@@ -113,7 +113,7 @@ func Signs(n timeline.Node) []string {
 func marksOf(n timeline.Node) (out []mark, more uint64) {
 	for _, m := range n.Marks {
 		if len(out) == marksShown {
-			return out, m.Seq
+			return out, m.First
 		}
 		text, _, _ := strings.Cut(m.Text, "\n")
 		if m.Jump != nil && m.Jump.Reason != "" {
@@ -124,7 +124,7 @@ func marksOf(n timeline.Node) (out []mark, more uint64) {
 				text += "; card " + id
 			}
 		}
-		out = append(out, mark{m.Seq, m.Icon, m.Short, term.Line(text, markColumns)})
+		out = append(out, mark{m.First, m.Icon, m.Short, term.Line(text, markColumns)})
 	}
 	return out, 0
 }
