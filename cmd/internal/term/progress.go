@@ -67,7 +67,7 @@ func (p *Progress) Scan(at worldstate.Progress) {
 		if at.Known >= at.Files {
 			done, of = bar(at.Files, at.Known)+" ", fmt.Sprintf(" of about %d", at.Known)
 		}
-		return fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, sizeText(at.Bytes))
+		return fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, Size(int(at.Bytes)))
 	})
 }
 
@@ -136,17 +136,4 @@ func (p *Progress) Clear() {
 		fmt.Fprint(p.out, clearLine)
 		p.drawn = false
 	}
-}
-
-// sizeText formats a number of bytes.
-func sizeText(n int64) string {
-	for _, unit := range []struct {
-		bytes int64
-		name  string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= unit.bytes {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.bytes), unit.name)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
 }

@@ -30,7 +30,7 @@ func TestProgressLine(t *testing.T) {
 		t.Errorf("a short scan showed %q", got)
 	}
 	got := scan(100, 10*time.Millisecond)
-	if !strings.HasPrefix(got, "\r\x1b[K[################....] 41 of about 50 files, 41.0 MiB\r") || !strings.Contains(got, "\x1b[K51 files, ") || !strings.HasSuffix(got, "files, 91.0 MiB\r\x1b[K") {
+	if !strings.HasPrefix(got, "\r\x1b[K[################....] 41 of about 50 files, 43.0 MB\r") || !strings.Contains(got, "\x1b[K51 files, ") || !strings.HasSuffix(got, "files, 95.4 MB\r\x1b[K") {
 		t.Errorf("a long scan showed %q", got)
 	}
 	if got := scan(30, 10*time.Millisecond); got != "" {
@@ -67,7 +67,7 @@ func TestPlainProgress(t *testing.T) {
 		}
 		p.Scan(worldstate.Progress{Done: true})
 		now = now.Add(time.Hour)
-		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: reading: 10 files, 10.0 GiB so far\n") {
+		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: reading: 10 files, 10.7 GB so far\n") {
 			t.Errorf("%d seconds: %d lines, want %d:\n%s", seconds, got, want, out.String())
 		}
 	}
