@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/testrun"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/paint"
@@ -278,15 +280,11 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 			paint.Title(c.changes[0], m.width-len(c.Name)-len(paint.Strip(how))-3)
 	}
 	m.print(paint.Cut(dot+" "+what, m.width-len(paint.Strip(how))) + how)
-	if runner, last := result.Tests(term.Command(c.Args)); b.Exit != nil && runner != "" {
-		mark := "passed"
-		switch why, _, _ := strings.Cut(result.Exited(b), " · "); {
-		case !last:
-			mark = "ran"
-		case *b.Exit != 0:
-			mark = fmt.Sprintf("failed (%s)", why)
+	if b.Exit != nil {
+		if run, ok := testrun.Parse(term.Command(c.Args), b.Output(), *b.Exit); ok {
+			how := map[testrun.Status]string{testrun.RanNone: "ran no tests", testrun.Unclear: "ran"}[run.Status]
+			m.turn.tests = append(m.turn.tests, run.Runner+" "+cmp.Or(how, string(run.Status)))
 		}
-		m.turn.tests = append(m.turn.tests, runner+" "+mark)
 	}
 	switch {
 	case b.Refused && b.Text == refusedByUser:

@@ -5,7 +5,6 @@ package result
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -15,19 +14,6 @@ import (
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
 )
-
-// runsTests recognises commands that run tests.
-var runsTests = regexp.MustCompile(`\b(go test|pytest|(npm|yarn|pnpm|cargo|make|mvn|gradle|dotnet|mix|rake) (run )?test|jest|vitest|rspec|phpunit|ctest|tox)\b`)
-
-// Tests returns the test runner that a command line calls; empty if it calls none. last: the
-// line ends as the runner does.
-func Tests(line string) (runner string, last bool) {
-	at := runsTests.FindStringIndex(line)
-	if at == nil {
-		return "", false
-	}
-	return line[at[0]:at[1]], !strings.ContainsAny(strings.TrimSpace(line[at[1]:]), "|;\n")
-}
 
 // ToUser rewords a text that the program wrote for the model, for the user.
 func ToUser(text string) string {

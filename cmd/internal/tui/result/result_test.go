@@ -20,20 +20,3 @@ func TestExited(t *testing.T) {
 		t.Errorf("a command that was ended: %q", got)
 	}
 }
-
-// TestTests: the end of a line is the end of its tests only if they end the line.
-func TestTests(t *testing.T) {
-	for line, want := range map[string]bool{
-		"cd a; CI=1 go test ./... 2>&1":    true,
-		"go build && go test ./...":        true,
-		"go test ./... 2>&1 | tail -5":     false,
-		"go test ./... || true":            false,
-		"go test ./...; git status":        false,
-		"go test ./... > out\ncat out":     false,
-		"go test ./... && echo all passed": true,
-	} {
-		if runner, last := Tests(line); runner != "go test" || last != want {
-			t.Errorf("%q: %q, at its end %v", line, runner, last)
-		}
-	}
-}
