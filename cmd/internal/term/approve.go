@@ -2,14 +2,24 @@ package term
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/shell"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/research"
 )
+
+// ApproveHelp explains the answers to a question about a call that every terminal has.
+const ApproveHelp = `y  run this call once
+t  run it, and exactly this call again in this task, without a question
+p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
+a  run everything in this task without a question; asks once more
+n  do not run it; you may give the model a reason
+e  edit the command or the arguments; you are asked again with the result`
 
 // QuestionTitle names what a question about a call is about.
 func QuestionTitle(q gate.Question) string {
@@ -80,4 +90,29 @@ func Command(args string) string {
 	}
 	_ = json.Unmarshal([]byte(args), &a) // other arguments have no command
 	return a.Command
+}
+
+// Editable is what a user edits of a call: its command, or its arguments as JSON if it has none.
+func Editable(args string) string {
+	if c := Command(args); c != "" {
+		return c
+	}
+	return op.CanonicalArgs(args)
+}
+
+// Edited returns the arguments of a call as the user edited them.
+func Edited(args, text string) (string, error) {
+	var m map[string]any
+	if Command(args) == "" {
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			return "", fmt.Errorf("the arguments are not valid JSON: %w", err)
+		}
+		return text, nil
+	}
+	if err := json.Unmarshal([]byte(args), &m); err != nil {
+		return "", fmt.Errorf("the arguments cannot be edited: %w", err)
+	}
+	m["command"] = text
+	data, err := json.Marshal(m)
+	return op.CanonicalArgs(string(data)), err
 }

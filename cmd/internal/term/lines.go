@@ -171,13 +171,6 @@ func approvePrompt(q gate.Question) string {
 }
 
 const (
-	approveHelp = `  y  run this call once
-  t  run this call, and exactly the same one again in this task without a question
-  p  run this call, and others that fit the pattern in this task, without a question
-  a  run everything in this task without a question; asks once more
-  n  do not run it; a reason after it is sent to the model
-  e  edit the command, or the arguments; what comes of it is shown and asked about again
-  Any other line is sent to the agent. Ctrl-C ends the turn.`
 	allPrompt  = "  everything in this task then runs without a question; a again to confirm: "
 	editPrompt = "  what to run in its place (empty goes back): "
 )
@@ -222,7 +215,8 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 				return gate.Answer{Args: args}
 			}
 		case "?":
-			fmt.Fprintln(l.out, Fit(l.out, approveHelp))
+			fmt.Fprintln(l.out, Fit(l.out, "  "+strings.ReplaceAll(ApproveHelp, "\n", "\n  ")+
+				"\n  Any other line is sent to the agent. Ctrl-C ends the turn."))
 		case "":
 		default:
 			l.mu.Lock()
@@ -237,25 +231,16 @@ const maxEdited = 4000
 
 // edited shows and asks for a call's command, or for its arguments as JSON if it has no command.
 func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
-	var m map[string]any
-	if json.Unmarshal([]byte(args), &m) != nil {
-		m = nil
-	}
-	now, command := m["command"].(string)
-	if !command {
-		now = op.CanonicalArgs(args)
-	}
-	now = runewidth.Truncate(Clean(now), maxEdited, "…")
+	now := runewidth.Truncate(Clean(Editable(args)), maxEdited, "…")
 	text, ok := l.Line(ctx, "  now: "+strings.ReplaceAll(now, "\n", "\n    ")+"\n"+editPrompt)
 	if !ok || text == "" {
 		return "", false
 	}
-	if !command {
-		return text, true
+	text, err := Edited(args, text)
+	if err != nil {
+		fmt.Fprintln(l.out, "  Not taken: "+err.Error())
 	}
-	m["command"] = text
-	data, err := json.Marshal(m)
-	return op.CanonicalArgs(string(data)), err == nil
+	return text, err == nil
 }
 
 // Ask asks the user a question of the program or the model; false means no answer.

@@ -5,8 +5,6 @@
 package ask
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +16,6 @@ import (
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/tool/file"
 )
@@ -79,12 +76,7 @@ type Question struct {
 	part  bool // the screen shows a part of it
 }
 
-const approveHelp = `y  run this call once
-t  run it, and exactly this call again in this task, without a question
-p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
-a  run everything in this task without a question; asks once more
-n  do not run it; you may give the model a reason
-e  edit the command or the arguments; you are asked again with the result
+const keysHelp = `
 v  print everything above the question, where only a part of it is shown
 Esc or Ctrl-C ends the turn`
 
@@ -198,7 +190,7 @@ func (q *Question) Press(k tea.KeyPressMsg) bool {
 		}
 		q.ask(byReason, "")
 	case "e":
-		q.ask(byEdit, q.editable())
+		q.ask(byEdit, term.Editable(q.Call.Args))
 	case "?":
 		q.help = !q.help
 	default:
@@ -217,7 +209,7 @@ func (q *Question) pressLine(k tea.KeyPressMsg) bool {
 	case "enter":
 		text := strings.TrimSpace(q.line.Text())
 		if q.at == byEdit {
-			args, err := q.edited(text)
+			args, err := term.Edited(q.Call.Args, text)
 			if err != nil {
 				q.note = err.Error()
 				return false
@@ -236,30 +228,6 @@ func (q *Question) say(a gate.Answer) bool {
 	return true
 }
 
-func (q *Question) editable() string {
-	if c := term.Command(q.Call.Args); c != "" {
-		return c
-	}
-	return op.CanonicalArgs(q.Call.Args)
-}
-
-// edited returns the arguments as the user edited them.
-func (q *Question) edited(text string) (string, error) {
-	var args map[string]any
-	if term.Command(q.Call.Args) == "" {
-		if err := json.Unmarshal([]byte(text), &args); err != nil {
-			return "", fmt.Errorf("the arguments are not valid JSON: %w", err)
-		}
-		return text, nil
-	}
-	if err := json.Unmarshal([]byte(q.Call.Args), &args); err != nil {
-		return "", fmt.Errorf("the arguments cannot be edited: %w", err)
-	}
-	args["command"] = text
-	data, err := json.Marshal(args)
-	return op.CanonicalArgs(string(data)), err
-}
-
 // View renders the question; height bounds the lines of a diff.
 func (q *Question) View(width, height int, now time.Time) (lines []string, cursor *tea.Cursor) {
 	rule := paint.Yellow.Render(strings.Repeat("─", max(width, 1)))
@@ -271,7 +239,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	q.part = !slices.Equal(shown, q.whole)
 	lines = append(lines, shown...)
 	if q.help {
-		for l := range strings.SplitSeq(approveHelp, "\n") {
+		for l := range strings.SplitSeq(term.ApproveHelp+keysHelp, "\n") {
 			for i, part := range paint.Wrap(l, width-5) {
 				lines = append(lines, "  "+strings.Repeat(" ", 3*min(i, 1))+part)
 			}
