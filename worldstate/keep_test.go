@@ -230,9 +230,9 @@ func TestDryRunWritesNothing(t *testing.T) {
 		if killed && !b.killed("gc", "", 3) {
 			t.Fatal("not killed")
 		}
-		before := worldtest.Look(t, b.store)
+		before := worldtest.Snapshot(t, b.store)
 		dry := b.gc(&GCOptions{DryRun: true})
-		worldtest.Untouched(t, before, worldtest.Look(t, b.store), nil, "a dry run")
+		worldtest.Untouched(t, before, worldtest.Snapshot(t, b.store), nil, "a dry run")
 		if dry.BytesBefore == 0 || dry.Snapshots == 0 {
 			t.Errorf("%+v", dry)
 		}

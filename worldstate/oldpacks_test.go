@@ -62,7 +62,7 @@ func TestOldPacks(t *testing.T) {
 			if !s.later {
 				b.must(os.Chmod(filepath.Join(want, "run.sh"), 0o755))
 			}
-			worldtest.Same(t, worldtest.Look(t, b.dir).Whats(), worldtest.Look(t, want).Whats(), when+", "+s.id)
+			worldtest.RequireEqual(t, worldtest.Snapshot(t, b.dir).Whats(), worldtest.Snapshot(t, want).Whats(), when+", "+s.id)
 		}
 	}
 	restoreAll("as it was written")

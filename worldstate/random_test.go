@@ -183,7 +183,7 @@ func TestRandomJumps(t *testing.T) {
 // wholeJump goes to a point by a plan, which must say what is then done.
 func wholeJump(t testing.TB, b *bench, p point, when string) {
 	t.Helper()
-	before := worldtest.Look(t, b.dir)
+	before := worldtest.Snapshot(t, b.dir)
 	b.save()
 	plan, err := b.w.Plan(context.Background(), p.id, nil)
 	b.must(err)
@@ -193,7 +193,7 @@ func wholeJump(t testing.TB, b *bench, p point, when string) {
 	if !slices.Equal(plan.Write, res.Written) || !slices.Equal(plan.Delete, res.Deleted) || !slices.Equal(plan.Keep, res.Kept) {
 		t.Fatalf("%s: planned %v %v %v, done %+v", when, plan.Write, plan.Delete, plan.Keep, res)
 	}
-	after := worldtest.Look(t, b.dir)
+	after := worldtest.Snapshot(t, b.dir)
 	worldtest.Untouched(t, before, after, append(slices.Clone(res.Written), res.Deleted...), when)
 	checkNothingLost(t, b, before.Whats(), after.Whats(), res, when)
 	if len(res.Kept) == 0 {
@@ -213,10 +213,10 @@ func wholeJump(t testing.TB, b *bench, p point, when string) {
 func partJump(t testing.TB, b *bench, p point, path, when string) {
 	t.Helper()
 	b.save()
-	before := worldtest.Look(t, b.dir)
+	before := worldtest.Snapshot(t, b.dir)
 	o := RestoreOptions{PlanOptions: PlanOptions{Paths: []string{path}}}
 	res, err := b.w.RestoreTo(context.Background(), p.id, o)
-	after := worldtest.Look(t, b.dir)
+	after := worldtest.Snapshot(t, b.dir)
 	_, there := before[path]
 	_, then := p.look[path]
 	if !there && !then {

@@ -182,9 +182,9 @@ func TestOldStore(t *testing.T) {
 			t.Errorf("step 2 is %s, %v; %d snapshots, want %d", id, err, len(list), want)
 		}
 	}
-	before := worldtest.Look(t, b.store)
+	before := worldtest.Snapshot(t, b.store)
 	look(5)
-	worldtest.Untouched(t, before, worldtest.Look(t, b.store), nil, "reading")
+	worldtest.Untouched(t, before, worldtest.Snapshot(t, b.store), nil, "reading")
 	b.write("file", "new")
 	s, err := b.w.Save(b.Context(), SaveOptions{Parent: second, Ref: "6"})
 	b.must(err)

@@ -18,13 +18,13 @@ import (
 // look reads a directory: path → type, permissions and content.
 func look(t testing.TB, root string) map[string]string {
 	t.Helper()
-	return worldtest.Look(t, root).Whats()
+	return worldtest.Snapshot(t, root).Whats()
 }
 
 // sameWorld fails the test with the paths in which two looks differ.
 func sameWorld(t testing.TB, got, want map[string]string, when string) {
 	t.Helper()
-	worldtest.Same(t, got, want, when)
+	worldtest.RequireEqual(t, got, want, when)
 }
 
 // bench is a world and its store in fresh directories.

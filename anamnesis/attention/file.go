@@ -231,7 +231,7 @@ func (f tableFile) row(n *yaml.Node) (Row, error) {
 		return Row{}, f.fail(fields["eas"].Line, "a model cannot attend to more than it is given: lower eas or raise window",
 			"eas %d is larger than the window of %d", r.EAS, r.Window)
 	}
-	if !tokens.Known(r.Encoding) {
+	if !tokens.IsEncoding(r.Encoding) {
 		return Row{}, f.fail(fields["encoding"].Line, "use one of "+strings.Join(tokens.Encodings(), ", "), "unknown encoding %q", r.Encoding)
 	}
 	switch r.Confidence {

@@ -52,7 +52,7 @@ func TestLookup(t *testing.T) {
 		if s.EAS != tt.eas || s.Known != tt.known || s.Model != tt.model {
 			t.Errorf("Lookup(%q): EAS %d, known %v by %q; want %d, %v", tt.model, s.EAS, s.Known, s.Pattern, tt.eas, tt.known)
 		}
-		if !tokens.Known(s.Encoding) || s.Source == "" || s.Known && (s.Advertised < s.EAS || s.Origin == "" || s.Updated == "") {
+		if !tokens.IsEncoding(s.Encoding) || s.Source == "" || s.Known && (s.Advertised < s.EAS || s.Origin == "" || s.Updated == "") {
 			t.Errorf("Lookup(%q) is incomplete: %+v", tt.model, s)
 		}
 	}
@@ -267,7 +267,7 @@ func FuzzLoadTable(f *testing.F) {
 			return
 		}
 		for _, r := range table.Rows() {
-			if r.EAS <= 0 || r.EAS > r.Window || !tokens.Known(r.Encoding) || r.Source == "" || len(r.globs) == 0 {
+			if r.EAS <= 0 || r.EAS > r.Window || !tokens.IsEncoding(r.Encoding) || r.Source == "" || len(r.globs) == 0 {
 				t.Fatalf("row %+v", r)
 			}
 		}

@@ -49,7 +49,7 @@ type openCall struct {
 }
 
 // matches reports whether a card quotes this command.
-func (c *openCall) matches(quoted string) bool { return pair.Same(quoted, c.command) }
+func (c *openCall) matches(quoted string) bool { return pair.SameCommand(quoted, c.command) }
 
 // claim is what a shown card says that the task can confirm or contradict.
 type claim struct {

@@ -52,9 +52,9 @@ func readsDocument(p shell.Part) bool {
 	return slices.ContainsFunc(p.Redirects, here) && !slices.ContainsFunc(p.Redirects, shell.Redirect.Writes)
 }
 
-// Same reports whether two shell lines are equal but for blanks, or are about the same command, whatever
+// SameCommand reports whether two shell lines are equal but for blanks, or are about the same command, whatever
 // prepares it and wherever its output goes.
-func Same(a, b string) bool {
+func SameCommand(a, b string) bool {
 	if slices.Equal(strings.Fields(a), strings.Fields(b)) {
 		return true
 	}

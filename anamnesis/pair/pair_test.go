@@ -114,7 +114,7 @@ func TestSame(t *testing.T) {
 		{"go test ./...", "go test ./a", false},
 		{"echo a", "go test", false},
 	} {
-		if got := Same(tt.a, tt.b); got != tt.want {
+		if got := SameCommand(tt.a, tt.b); got != tt.want {
 			t.Errorf("Same(%q, %q) = %v", tt.a, tt.b, got)
 		}
 	}

@@ -50,8 +50,8 @@ const Estimate = "estimate"
 
 const estimatedBytes = 4
 
-// Known reports whether name is one of Encodings. It loads nothing.
-func Known(name string) bool { return slices.Contains(Encodings(), name) }
+// IsEncoding reports whether name is one of Encodings. It loads nothing.
+func IsEncoding(name string) bool { return slices.Contains(Encodings(), name) }
 
 // ForEncoding returns the counter of an encoding, or ErrUnknownEncoding. The first
 // call for an encoding reads its vocabulary, which takes a few hundred milliseconds.

@@ -26,8 +26,8 @@ func counter(t testing.TB, name string) *Counter {
 func TestForEncoding(t *testing.T) {
 	for _, name := range Encodings() {
 		c := counter(t, name)
-		if c.Encoding() != name || !Known(name) {
-			t.Errorf("ForEncoding(%q) gives %q, Known %v", name, c.Encoding(), Known(name))
+		if c.Encoding() != name || !IsEncoding(name) {
+			t.Errorf("ForEncoding(%q) gives %q, Known %v", name, c.Encoding(), IsEncoding(name))
 		}
 		if got := c.Count("hello world"); got != 2 {
 			t.Errorf("%s: Count(hello world) = %d, want 2", name, got)
@@ -170,7 +170,7 @@ func TestEncodingFor(t *testing.T) {
 		if got := Exact(tt.model); got != tt.exact {
 			t.Errorf("Exact(%q) = %v, want %v", tt.model, got, tt.exact)
 		}
-		if !Known(EncodingFor(tt.model)) {
+		if !IsEncoding(EncodingFor(tt.model)) {
 			t.Errorf("EncodingFor(%q) is not an encoding", tt.model)
 		}
 	}

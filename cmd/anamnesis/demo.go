@@ -32,7 +32,7 @@ files, commands, jump, pass, card and recall are real. Needs the Go toolchain an
 
 func (a *app) demo(ctx context.Context, svc *session.Service, dir string) error {
 	p := demo.Player{
-		Service: svc, Say: a.stdout, Width: a.width(), Warn: a.warn, Ended: console.Ended,
+		Service: svc, Say: a.stdout, Width: a.width(), Warn: a.warn, Ended: console.OutcomeError,
 		Client: func(show func(session.Info) view.Printer) session.Client { return a.tty().Client(nil, a.warn, show) },
 	}
 	if a.json {

@@ -49,7 +49,7 @@ func TestRow08Modes(t *testing.T) {
 		w.write("suid", "#!/bin/false")
 		w.remove("empty", "d0555", "d0700")
 		res := w.back(first)
-		worldtest.Same(w, w.look().Whats(), want, "modes")
+		worldtest.RequireEqual(w, w.look().Whats(), want, "modes")
 		if info, err := os.Lstat(w.path("suid")); err != nil || info.Mode() != 0o755|fs.ModeSetuid {
 			w.Errorf("suid came back as %v %v", info.Mode(), err)
 		}
@@ -86,7 +86,7 @@ func TestRow08ReadOnly(t *testing.T) {
 	w.remove("ro/gone")
 	mine("ro/new")
 	w.back(first)
-	worldtest.Same(t, w.look().Whats(), want, "read-only directories")
+	worldtest.RequireEqual(t, w.look().Whats(), want, "read-only directories")
 }
 
 // TestRow08Bytes: no attribute, filter, line ending or keyword changes a byte,
@@ -122,7 +122,7 @@ func TestRow08Bytes(t *testing.T) {
 			w.write(p, "spoiled\r\n")
 		}
 		w.back(first)
-		worldtest.Same(w, worldtest.Without(w.look().Whats(), ".git"), want, "bytes")
+		worldtest.RequireEqual(w, worldtest.Without(w.look().Whats(), ".git"), want, "bytes")
 		if _, err := os.Stat(ran); !os.IsNotExist(err) {
 			w.Errorf("something of the user's configuration ran: %v", err)
 		}
@@ -216,7 +216,7 @@ func TestRow10PersonsEdits(t *testing.T) {
 		w.restored(first, noOptions)
 		w.holds("edited", "1")
 		forward := w.restored(worldstate.Snapshot{ID: res.Source, Tree: w.treeOf(res.Source)}, noOptions)
-		worldtest.Same(w, w.look().Whats(), before, "the edits as they were saved before the restore")
+		worldtest.RequireEqual(w, w.look().Whats(), before, "the edits as they were saved before the restore")
 		if len(forward.Kept) != 0 {
 			w.Errorf("kept %+v", forward.Kept)
 		}

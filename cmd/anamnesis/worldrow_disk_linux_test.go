@@ -58,7 +58,7 @@ func (w *rowWorld) refusedWhole(first worldstate.Snapshot, words []string, relea
 		w.Fatal("the restore succeeded: nothing was tested")
 	}
 	w.refused(err, exit.Failed, words...)
-	worldtest.Same(w, w.look().Whats(), before.Whats(), "a refused restore")
+	worldtest.RequireEqual(w, w.look().Whats(), before.Whats(), "a refused restore")
 	release()
 	w.restored(first, noOptions)
 	w.whole()

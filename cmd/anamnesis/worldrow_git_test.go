@@ -53,7 +53,7 @@ func TestRow03NestedRepositories(t *testing.T) {
 		git(w, w.path("fresh"), "init", "-q")
 		res := w.back(first)
 		now := w.look()
-		worldtest.Same(w, gitFilesOf(now, gits), gits, "the .git of every repository")
+		worldtest.RequireEqual(w, gitFilesOf(now, gits), gits, "the .git of every repository")
 		for p, what := range want {
 			if now[p].What != what {
 				w.Errorf("%q is %q, want %q", p, now[p].What, what)
@@ -161,7 +161,7 @@ func TestRow04UserRepository(t *testing.T) {
 		w.write("a", "2")
 		w.write("tracked.log", "2")
 		w.back(first)
-		worldtest.Same(w, gitFiles(w.look()), before, "the user's .git")
+		worldtest.RequireEqual(w, gitFiles(w.look()), before, "the user's .git")
 		w.holds("a", "and changed")
 		w.holds("tracked.log", "1") // the index tracks it, so the rule does not hide it
 		w.holds("un.log", "ignored and untracked")

@@ -142,7 +142,7 @@ func TestRow02UntrackedOutput(t *testing.T) {
 		}
 		forward, err := w.restore(res.Source, noOptions)
 		w.must(err)
-		worldtest.Same(w, w.look().Whats(), want, "the output brought back")
+		worldtest.RequireEqual(w, w.look().Whats(), want, "the output brought back")
 		w.Logf("%d MiB in %d files, %d paths written", size>>20, len(parts), len(forward.Written))
 	})
 }

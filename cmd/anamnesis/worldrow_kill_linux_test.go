@@ -102,7 +102,7 @@ func TestRow12KillRestore(t *testing.T) {
 	t.Parallel()
 	w, program, first, second, ends := messyWorld(t)
 	_, total, _ := killedAt(t, program.command("restore", "--overwrite", string(first.ID)), 0)
-	worldtest.Same(t, w.look().Whats(), ends[0], "the restore that nobody killed")
+	worldtest.RequireEqual(t, w.look().Whats(), ends[0], "the restore that nobody killed")
 	w.restored(second, noOptions)
 	ended, calls := [2]int{}, map[string]int{}
 	kills := 0
@@ -122,14 +122,14 @@ func TestRow12KillRestore(t *testing.T) {
 			now := w.look().Whats()
 			end := slices.IndexFunc(ends[:], func(e map[string]string) bool { return len(worldtest.Differences(now, e)) == 0 })
 			if end < 0 {
-				worldtest.Same(t, now, ends[0], when+": neither end")
+				worldtest.RequireEqual(t, now, ends[0], when+": neither end")
 			}
 			ended[end]++
 		}
 		if _, err := program.restore(second.ID, overwriting); err != nil {
 			t.Fatalf("%s: back again: %v", when, err)
 		}
-		worldtest.Same(t, w.look().Whats(), ends[1], when+": back again")
+		worldtest.RequireEqual(t, w.look().Whats(), ends[1], when+": back again")
 		if left := w.debris(); len(left) > 0 {
 			t.Fatalf("%s: left %q", when, left)
 		}
@@ -198,13 +198,13 @@ func TestRow12KillFork(t *testing.T) {
 	kill := func(at int) {
 		_, _, last := killedAt(t, program.command("fork", string(first.ID), dir), at)
 		if exists(dir) {
-			worldtest.Same(t, worldtest.Look(t, dir).Whats(), want, fmt.Sprintf("a fork killed before call %d (%s)", at, last))
+			worldtest.RequireEqual(t, worldtest.Snapshot(t, dir).Whats(), want, fmt.Sprintf("a fork killed before call %d (%s)", at, last))
 			w.must(os.RemoveAll(dir))
 		}
 		if out, err := program.command("fork", string(first.ID), dir).CombinedOutput(); err != nil {
 			t.Fatalf("again, after a kill before call %d (%s): %v\n%s", at, last, err, out)
 		}
-		worldtest.Same(t, worldtest.Look(t, dir).Whats(), want, "again")
+		worldtest.RequireEqual(t, worldtest.Snapshot(t, dir).Whats(), want, "again")
 		if left := w.debris(); len(left) > 0 {
 			t.Fatalf("killed before call %d (%s): left %q", at, last, left)
 		}
@@ -247,7 +247,7 @@ func TestRow12KillJump(t *testing.T) {
 	do("first", "run", "--dir", w.dir, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go.")
 	one := w.look().Whats()
 	_, total, _ := killedAt(t, command("jump", "t", "0"), 0)
-	worldtest.Same(t, w.look().Whats(), zero, "the jump that nobody killed")
+	worldtest.RequireEqual(t, w.look().Whats(), zero, "the jump that nobody killed")
 	do("back", "jump", "t", "1")
 	ended := [2]int{}
 	eachKill(total, killsOf(4, 300), func(at int) {
@@ -258,11 +258,11 @@ func TestRow12KillJump(t *testing.T) {
 		if end := slices.IndexFunc([]map[string]string{zero, one}, func(e map[string]string) bool { return len(worldtest.Differences(now, e)) == 0 }); end >= 0 {
 			ended[end]++
 		} else {
-			worldtest.Same(t, now, zero, when+": neither end")
+			worldtest.RequireEqual(t, now, zero, when+": neither end")
 		}
 		do(when, "ops", "verify", "--dir", filepath.Join(home, "tasks", "t"))
 		do(when, "jump", "t", "1")
-		worldtest.Same(t, w.look().Whats(), one, when+": back again")
+		worldtest.RequireEqual(t, w.look().Whats(), one, when+": back again")
 	})
 	t.Logf("%d changing calls; %d ended at the target, %d at the source", total, ended[0], ended[1])
 	if ended[0] == 0 || ended[1] == 0 {

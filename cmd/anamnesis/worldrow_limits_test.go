@@ -68,7 +68,7 @@ func TestRow14ManyFiles(t *testing.T) {
 	if !res.Exact || len(res.Written) != (n+6)/7 || len(res.Deleted) != 1 {
 		t.Errorf("exact %v, %d written, %d deleted", res.Exact, len(res.Written), len(res.Deleted))
 	}
-	worldtest.Same(t, w.look().Whats(), want, "many files")
+	worldtest.RequireEqual(t, w.look().Whats(), want, "many files")
 }
 
 // TestRow14Ownership: what root restores belongs to whom it belonged, and what
@@ -112,7 +112,7 @@ func TestRow14Ownership(t *testing.T) {
 	look := s.look()
 	_, err := s.restore(before.ID, noOptions)
 	s.refused(err, exit.Failed, "d/b", "permission denied", "the world was rolled back")
-	worldtest.Same(t, s.look().Whats(), look.Whats(), "a refused restore")
+	worldtest.RequireEqual(t, s.look().Whats(), look.Whats(), "a refused restore")
 	s.must(os.Chown(s.path("d"), stranger, stranger))
 	s.must(os.Chown(s.path("d/b"), stranger, stranger))
 	s.back(before)

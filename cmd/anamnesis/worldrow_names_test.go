@@ -55,14 +55,14 @@ func TestRow05Names(t *testing.T) {
 		second := w.saved()
 		then := w.look().Whats()
 		w.back(first)
-		worldtest.Same(w, w.look().Whats(), want, "back")
+		worldtest.RequireEqual(w, w.look().Whats(), want, "back")
 		w.back(second)
-		worldtest.Same(w, w.look().Whats(), then, "forward")
+		worldtest.RequireEqual(w, w.look().Whats(), then, "forward")
 		w.must(os.Rename(w.path("d"), w.path("D")))
 		w.must(os.Rename(w.path("D"), w.path("dD")))
 		w.must(os.Rename(w.path("dD"), w.path("D")))
 		w.back(second)
-		worldtest.Same(w, w.look().Whats(), then, "after a renaming in case only")
+		worldtest.RequireEqual(w, w.look().Whats(), then, "after a renaming in case only")
 		w.whole()
 	})
 }
@@ -113,7 +113,7 @@ func TestRow06Special(t *testing.T) {
 		w.remove("link", "up", "one", "two", "sparse")
 		w.write("link/is/now", "a directory")
 		w.back(first)
-		worldtest.Same(w, w.look().Whats(), want, "back")
+		worldtest.RequireEqual(w, w.look().Whats(), want, "back")
 		if data, err := os.ReadFile(secret); err != nil || string(data) != "do not store me anywhere" {
 			w.Errorf("the secret is %q %v", data, err)
 		}

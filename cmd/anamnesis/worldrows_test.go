@@ -264,7 +264,7 @@ func (w *rowWorld) holds(rel, want string) {
 	}
 }
 
-func (w *rowWorld) look() worldtest.Tree { w.Helper(); return worldtest.Look(w, w.dir) }
+func (w *rowWorld) look() worldtest.Tree { w.Helper(); return worldtest.Snapshot(w, w.dir) }
 
 // saved saves, and checks that a save touches nothing.
 func (w *rowWorld) saved() worldstate.Snapshot {

@@ -149,7 +149,7 @@ type stream struct {
 
 // fold folds the posted operations.
 func (w *stream) fold() error {
-	return w.journal.Settle(w.state, func(o op.Op) error { return state.Fold(w.state, o) })
+	return w.journal.ApplyQueued(w.state, func(o op.Op) error { return state.Fold(w.state, o) })
 }
 
 // post records operations and folds them.

@@ -62,7 +62,7 @@ func approve(t *testing.T, a *approver, oc op.Call) (v verdict) {
 		}
 	}
 	if v.Args = c.Edited; v.Args != "" {
-		if err := a.place.Settle(); err != nil {
+		if err := a.place.ApplyQueued(); err != nil {
 			t.Fatal(err)
 		}
 		ops, err := a.place.Ops(op.Range{First: last + 1, Last: a.place.State().Last})

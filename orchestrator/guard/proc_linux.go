@@ -184,8 +184,8 @@ func (p proc) send(sig unix.Signal) error {
 	return nil
 }
 
-// shown returns processes in the form for users, at most maxProcessesNamed.
-func shown(procs []proc) []Process {
+// describeAll returns processes in the form for users, at most maxProcessesNamed.
+func describeAll(procs []proc) []Process {
 	var list []Process
 	for _, p := range procs[:min(len(procs), maxProcessesNamed)] {
 		list = append(list, Process{PID: p.pid, Name: p.name()})
@@ -198,7 +198,7 @@ func atWork(procs []proc) []Process {
 	leaves := slices.DeleteFunc(slices.Clone(procs), func(p proc) bool {
 		return slices.ContainsFunc(procs, func(child proc) bool { return child.ppid == p.pid })
 	})
-	list := shown(leaves)
+	list := describeAll(leaves)
 	var uptime float64 // zero if it cannot be read; ages are then unknown
 	if data, err := readSmall("/proc/uptime"); err == nil {
 		_, _ = fmt.Sscan(string(data), &uptime)
@@ -277,7 +277,7 @@ func EndLeftover(s op.ToolStarted) error {
 		return fmt.Errorf("end what call %s left running: %w", s.Call, err)
 	}
 	if len(alive) > 0 {
-		return fmt.Errorf("end what call %s left running: still alive: %v", s.Call, shown(alive))
+		return fmt.Errorf("end what call %s left running: still alive: %v", s.Call, describeAll(alive))
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestRunCanceled(t *testing.T) {
 		t.Errorf("output = %q, want what the command said last, too", out.String())
 	}
 	if s := survivors(t, line); len(s) > 0 {
-		t.Errorf("survivors: %v", shown(s))
+		t.Errorf("survivors: %v", describeAll(s))
 	}
 }
 

@@ -166,7 +166,7 @@ func (s *Sandbox) Look() string {
 	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
 		return ""
 	}
-	return s.git.Look()
+	return s.git.Examine()
 }
 
 // Examine runs move, which changes files of the world, and quarantines what git would run by

@@ -348,7 +348,7 @@ func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error)
 		return o, err
 	}
 	s.kill()
-	o.Alive = shown(alive)
+	o.Alive = describeAll(alive)
 	if !o.TimedOut && !o.Canceled {
 		o.Note = "the command's supervisor was killed, probably by the command itself; its exit code is not known and what it had started was ended"
 	}

@@ -142,7 +142,7 @@ func TestNothingSurvivesTheCommand(t *testing.T) {
 				t.Errorf("left = %v, want %q named", o.Left, line)
 			}
 			if s := survivors(t, line); len(s) > 0 {
-				t.Errorf("survivors: %v", shown(s))
+				t.Errorf("survivors: %v", describeAll(s))
 			}
 		})
 	}
@@ -166,7 +166,7 @@ func TestNothingSurvivesTheTimeout(t *testing.T) {
 				t.Errorf("outcome = %+v", o)
 			}
 			if s := survivors(t, line); len(s) > 0 {
-				t.Errorf("survivors: %v", shown(s))
+				t.Errorf("survivors: %v", describeAll(s))
 			}
 		})
 	}
@@ -224,7 +224,7 @@ func TestNothingSurvivesOurOwnDeath(t *testing.T) {
 				t.Error(err)
 			}
 			if s := survivors(t, line); len(s) > 0 {
-				t.Errorf("survivors: %v", shown(s))
+				t.Errorf("survivors: %v", describeAll(s))
 			}
 		})
 	}
@@ -264,7 +264,7 @@ func TestEndLeftoverWithoutSupervisor(t *testing.T) {
 		t.Error(err)
 	}
 	if s := survivors(t, line); len(s) > 0 {
-		t.Errorf("survivors: %v", shown(s))
+		t.Errorf("survivors: %v", describeAll(s))
 	}
 }
 
@@ -280,7 +280,7 @@ func TestEndLeftoverStoppedSupervisor(t *testing.T) {
 		t.Error(err)
 	}
 	if s := survivors(t, line); len(s) > 0 {
-		t.Errorf("survivors: %v", shown(s))
+		t.Errorf("survivors: %v", describeAll(s))
 	}
 }
 

@@ -230,8 +230,8 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}, alone bool) rep
 		if over {
 			return r
 		}
-		r.Left, r.NLeft = shown(left), len(left)
-		r.Alive = shown(tearDown(empty, alone))
+		r.Left, r.NLeft = describeAll(left), len(left)
+		r.Alive = describeAll(tearDown(empty, alone))
 		return r
 	case <-limit:
 		r.TimedOut = true
@@ -242,7 +242,7 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}, alone bool) rep
 	case <-stop:
 		r.Canceled = true
 	}
-	r.Alive = shown(tearDown(empty, alone))
+	r.Alive = describeAll(tearDown(empty, alone))
 	r.Exit = 128 + int(unix.SIGKILL)
 	select {
 	case e := <-first:

@@ -120,9 +120,9 @@ func (j *Journal) ReadQueue(read func(queue []op.Op)) {
 	read(j.queue)
 }
 
-// Settle folds what was posted into the state. Only the goroutine
+// ApplyQueued folds what was posted into the state. Only the goroutine
 // that owns the state may call it.
-func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
+func (j *Journal) ApplyQueued(s *state.State, fold func(op.Op) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, o := range j.queue {

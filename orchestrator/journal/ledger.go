@@ -60,7 +60,7 @@ func (l *Ledger) catchUp() error {
 		return err
 	}
 	l.takenOver = l.state.Last
-	return l.Journal.Settle(&l.state, l.fold)
+	return l.Journal.ApplyQueued(&l.state, l.fold)
 }
 
 // fold applies one operation to the task's state.
@@ -76,7 +76,7 @@ func (l *Ledger) State() *state.State { return &l.state }
 // Unanswered folds what was requested since Run returned, and reports whether there are words
 // to answer or a jump to perform. It may be called while Run is not running.
 func (l *Ledger) Unanswered() bool {
-	return l.Settle() == nil && (l.state.Turn.Open || l.state.Jump.Pending != nil)
+	return l.ApplyQueued() == nil && (l.state.Turn.Open || l.state.Jump.Pending != nil)
 }
 
 // Say records a user's words. They are durable when it returns; the agent
@@ -213,11 +213,11 @@ func (l *Ledger) Record(ctx context.Context, bodies ...op.Body) error {
 	if err := l.Journal.Post(ctx, bodies...); err != nil {
 		return err
 	}
-	return l.Settle()
+	return l.ApplyQueued()
 }
 
-// Settle folds what was posted. Only the goroutine that runs the task may call it.
-func (l *Ledger) Settle() error { return l.Journal.Settle(&l.state, l.fold) }
+// ApplyQueued folds what was posted. Only the goroutine that runs the task may call it.
+func (l *Ledger) ApplyQueued() error { return l.Journal.ApplyQueued(&l.state, l.fold) }
 
 // KeptOf lists the operations of the reply under way that hold a call's output.
 func (l *Ledger) KeptOf(call string) ([]uint64, error) {

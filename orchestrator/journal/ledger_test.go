@@ -42,11 +42,11 @@ func TestPostResultSchedulesOneJump(t *testing.T) {
 	}
 	post(calls[0], op.JumpRequested{})
 	post(calls[1], op.JumpRequested{Mail: &op.Mail{}}) // nothing is folded yet
-	if err := l.Settle(); err != nil {
+	if err := l.ApplyQueued(); err != nil {
 		t.Fatal(err)
 	}
 	post(calls[2], op.JumpRequested{})
-	if err := l.Settle(); err != nil {
+	if err := l.ApplyQueued(); err != nil {
 		t.Fatal(err)
 	}
 	ops, err := l.Ops(op.Range{First: begun + 1, Last: l.State().Last})

@@ -276,7 +276,7 @@ var ErrNothingToCompact = errors.New("nothing to compact: a block would be longe
 // and returns the tokens of the context before and after. It must not be called while the
 // task runs.
 func (m *Memory) Compact(ctx context.Context) (before, after int, err error) {
-	if err := m.Settle(); err != nil {
+	if err := m.ApplyQueued(); err != nil {
 		return 0, 0, err
 	}
 	before = m.State().Context.Tokens

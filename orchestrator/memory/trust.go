@@ -69,7 +69,7 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 	e.derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
 	for _, o := range ops {
 		b, ok := o.Body.(*op.ToolCalled)
-		if ok && check != "" && pair.Same(check, shell.Command(b.Args)) {
+		if ok && check != "" && pair.SameCommand(check, shell.Command(b.Args)) {
 			e.ran, e.world = true, b.World
 		}
 	}

@@ -163,7 +163,7 @@ func (r *Report) Add(o op.Op) {
 	case *op.JumpRequested:
 		r.jump = b
 	case *op.JumpDone:
-		r.left(o, b)
+		r.addPath(o, b)
 	case *op.PassDone:
 		for _, id := range b.Cards {
 			r.Learned = append(r.Learned, line(o, "card "+id))
@@ -206,8 +206,8 @@ func (r *Report) result(o op.Op, b *op.ToolReturned) {
 	}
 }
 
-// left adds the path that a jump back left.
-func (r *Report) left(o op.Op, b *op.JumpDone) {
+// addPath adds the path that a jump back addPath.
+func (r *Report) addPath(o op.Op, b *op.JumpDone) {
 	asked := r.jump
 	r.jump = nil
 	if !b.Abandoned {

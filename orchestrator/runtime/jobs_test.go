@@ -45,7 +45,7 @@ func TestJobLimits(t *testing.T) {
 	if err != nil || id != "bg_17" {
 		t.Errorf("after one was ended: %s, %v", id, err)
 	}
-	if err := task.Ledger.Settle(); err != nil || len(task.Ledger.State().Jobs.Running) != jobs.Max || task.Ledger.State().Jobs.Begun != jobs.Max+1 {
+	if err := task.Ledger.ApplyQueued(); err != nil || len(task.Ledger.State().Jobs.Running) != jobs.Max || task.Ledger.State().Jobs.Begun != jobs.Max+1 {
 		t.Errorf("the state has %d of %d: %v", len(task.Ledger.State().Jobs.Running), task.Ledger.State().Jobs.Begun, err)
 	}
 }
@@ -60,7 +60,7 @@ func TestJobThatCannotBegin(t *testing.T) {
 	if _, err := task.features.jobs.Begin(s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}
-	if err := task.Ledger.Settle(); err != nil || strings.Contains(task.Ledger.State().Context.Chat()[0].Text, "[background") {
+	if err := task.Ledger.ApplyQueued(); err != nil || strings.Contains(task.Ledger.State().Context.Chat()[0].Text, "[background") {
 		t.Errorf("the model is told of it: %v", err)
 	}
 	if l, err := task.features.jobs.List(); err != nil || len(l) != 0 {

@@ -74,7 +74,7 @@ func (t *Task) continueTask(ctx, keep context.Context, resumed *op.TaskResumed, 
 					return err
 				}
 			}
-			if err := t.Ledger.Settle(); err != nil {
+			if err := t.Ledger.ApplyQueued(); err != nil {
 				return err
 			}
 			continue
@@ -203,7 +203,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	left := t.Ledger.State().Discarded(j.To)
 	done.Compacted = len(left) > 0 && len(t.Ledger.State().Steps.Uncompacted(left)) == 0
 	done.Notice = notice.Jump(t.Place.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.Ledger.State(), j.To, j.From), t.Ledger.State().Steps.Valid())
-	done.Notice += t.liveAgain(j) + notice.TodosNow(t.Ledger.State().Todos, t.Ledger.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.Ledger.State().Subagents.Of(left))
+	done.Notice += t.liveAgain(j) + notice.TodosNow(t.Ledger.State().Todos, t.Ledger.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.Ledger.State().Subagents.BegunIn(left))
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, notice.List(j.Jobs, len(j.Jobs)))
 	}

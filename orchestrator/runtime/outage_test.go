@@ -153,7 +153,7 @@ func TestOutageIsRecorded(t *testing.T) {
 		if fault, err := task.ask(ctx, t.Context()); err != nil || fault != nil || len(left) != 0 {
 			t.Errorf("what was posted waits, too: %v, %v, %v", fault, err, left)
 		}
-		if err := task.Ledger.Settle(); err != nil {
+		if err := task.Ledger.ApplyQueued(); err != nil {
 			t.Fatal(err)
 		}
 		if fault, err := task.ask(ctx, t.Context()); err != nil || fault != nil || len(p.asked) != 1 {

@@ -161,7 +161,7 @@ func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err err
 // world, finishes a jump, learns, and ends the turn.
 func (t Outside) Advance(ctx context.Context) error {
 	for {
-		if err := t.Ledger.Settle(); err != nil {
+		if err := t.Ledger.ApplyQueued(); err != nil {
 			return err
 		}
 		act := state.Next(t.Ledger.State(), t.limits())

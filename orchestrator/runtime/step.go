@@ -128,7 +128,7 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 // answerOrStuck asks the user; without an answer the turn ends.
 func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
 	_, answered, err = t.user.ask(ctx, act.Question)
-	if err = errors.Join(err, t.Ledger.Settle()); answered || err != nil {
+	if err = errors.Join(err, t.Ledger.ApplyQueued()); answered || err != nil {
 		return answered, Outcome{}, err
 	}
 	if ctx.Err() != nil {

@@ -89,7 +89,7 @@ func (f *features) checks() gate.Checks {
 
 // settle folds what was posted, and records the end of what a dead process left at work.
 func (t *Task) settle(ctx context.Context) error {
-	return errors.Join(t.Ledger.Settle(), t.features.jobs.CloseLost(ctx), t.left.CloseSubagents(ctx))
+	return errors.Join(t.Ledger.ApplyQueued(), t.features.jobs.CloseLost(ctx), t.left.CloseSubagents(ctx))
 }
 
 // stop ends what works beside the turn, and counts the cards. It records both, so that it comes

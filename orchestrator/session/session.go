@@ -244,9 +244,9 @@ func (s *Session) Offer() {
 	s.take = take
 }
 
-// Take ends an offer and reports whether the session is still open. If not, the task can be
+// Reclaim ends an offer and reports whether the session is still open. If not, the task can be
 // resumed.
-func (s *Session) Take() bool {
+func (s *Session) Reclaim() bool {
 	if s.take != nil {
 		s.given, s.take = !s.take(), nil
 	}
@@ -255,7 +255,7 @@ func (s *Session) Take() bool {
 
 // Close ends the session. The task can be resumed.
 func (s *Session) Close() error {
-	if !s.Take() {
+	if !s.Reclaim() {
 		return nil
 	}
 	return s.close()

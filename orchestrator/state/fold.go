@@ -32,7 +32,7 @@ func Fold(s *State, o op.Op) error {
 	s.Research.Fold(o)
 	switch o.Body.(type) {
 	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
-		s.Calls.Repeats.Prune(s.Context.Shown())
+		s.Calls.Repeats.Prune(s.Context.Visible())
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (s *State) returned(o op.Op, b *op.ToolReturned) error {
 	if c.Called && op.Acts(c.Name) != op.Rewinds { // the same call after going back is no repetition
 		s.Calls.Streak = s.Calls.Streak.After(c.Name, c.Args)
 	}
-	s.Repairs.ended(s.Reply.Seq, c, b)
+	s.Repairs.recordResult(s.Reply.Seq, c, b)
 	failed := b.IsError || b.Refused || (b.Exit != nil && *b.Exit != 0)
 	if c.Called && !b.Unknown {
 		s.Calls.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})

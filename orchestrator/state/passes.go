@@ -90,8 +90,8 @@ type Repairs struct {
 // Due reports whether a command failed, and a later one succeeded, since the last search.
 func (r Repairs) Due() bool { return r.FailedAt > 0 && r.Worked }
 
-// ended records the end of a command. first is the first operation of the command's reply.
-func (r *Repairs) ended(first uint64, c *CallState, b *op.ToolReturned) {
+// recordResult records the end of a command. first is the first operation of the command's reply.
+func (r *Repairs) recordResult(first uint64, c *CallState, b *op.ToolReturned) {
 	if b.Exit == nil || b.Refused || b.Unknown {
 		return
 	}

@@ -46,7 +46,7 @@ func (l Subagents) InWorld() bool {
 	return slices.ContainsFunc(l, func(c BegunSubagent) bool { return c.Running && c.Dir == "" })
 }
 
-// Of returns the subagents that began in some steps.
-func (l Subagents) Of(steps []int) []BegunSubagent {
+// BegunIn returns the subagents that began in some steps.
+func (l Subagents) BegunIn(steps []int) []BegunSubagent {
 	return slices.DeleteFunc(slices.Clone(l), func(c BegunSubagent) bool { return !slices.Contains(steps, c.Step) })
 }

@@ -29,7 +29,7 @@ func TestAuthor(t *testing.T) {
 		if _, err := p.SeeNow(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Settle(); err != nil {
+		if err := p.ApplyQueued(); err != nil {
 			t.Fatal(err)
 		}
 		changes := p.State().World.Changes

@@ -36,7 +36,7 @@ func (p *Place) SeeNow(ctx context.Context) (worldstate.Snapshot, error) {
 	if err != nil {
 		return snap, err
 	}
-	return snap, p.Settle()
+	return snap, p.ApplyQueued()
 }
 
 // changer is the author of the changes that a look at the directory finds.
@@ -288,7 +288,7 @@ func (p *Place) Adopt(ctx context.Context, named bool) error {
 	if err := p.postChange(ctx, b); err != nil {
 		return err
 	}
-	return p.Settle()
+	return p.ApplyQueued()
 }
 
 // SeenTree returns the tree of the last snapshot, empty if there is none.

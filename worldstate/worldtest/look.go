@@ -72,8 +72,8 @@ func TempDir(t testing.TB) string {
 	return top
 }
 
-// Look reads a directory. A file that vanishes meanwhile fails the test.
-func Look(t testing.TB, root string) Tree {
+// Snapshot reads a directory. A file that vanishes meanwhile fails the test.
+func Snapshot(t testing.TB, root string) Tree {
 	t.Helper()
 	out := Tree{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -168,8 +168,8 @@ func Differences(got, want map[string]string) []string {
 	return lines
 }
 
-// Same fails the test with the paths in which two trees differ.
-func Same(t testing.TB, got, want map[string]string, when string) {
+// RequireEqual fails the test with the paths in which two trees differ.
+func RequireEqual(t testing.TB, got, want map[string]string, when string) {
 	t.Helper()
 	if lines := Differences(got, want); len(lines) > 0 {
 		t.Fatalf("%s:\n%s", when, strings.Join(lines, "\n"))

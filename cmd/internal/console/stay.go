@@ -123,7 +123,7 @@ func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer,
 			return "", err
 		}
 		p.End(out, s.State())
-		err = Ended(s.Task, out)
+		err = OutcomeError(s.Task, out)
 		if !stay || ctx.Err() != nil {
 			return "", err
 		}
@@ -135,7 +135,7 @@ func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer,
 		}
 		s.Offer()
 		text := c.message(ctx)
-		if text == "" || !s.Take() {
+		if text == "" || !s.Reclaim() {
 			return text, nil
 		}
 		if err := s.Request(ctx, text); err != nil {

@@ -122,8 +122,8 @@ func sameFile(a, b io.Writer) bool {
 	return err == nil && err2 == nil && os.SameFile(sa, sb)
 }
 
-// Ended returns the end of a turn as an error with its exit code; nil if the turn is done.
-func Ended(task string, out runtime.Outcome) error {
+// OutcomeError returns the end of a turn as an error with its exit code; nil if the turn is done.
+func OutcomeError(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
 	var fault *model.Fault
 	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {

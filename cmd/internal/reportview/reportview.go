@@ -34,7 +34,7 @@ func Text(r *report.Report, long, md bool) string {
 	v := &view{md: md, long: long}
 	v.title("Task "+r.Task, fmt.Sprintf("%s, in %s", r.Model, r.Dir))
 	v.asked(r)
-	v.ended(r)
+	v.outcome(r)
 	v.goal(r)
 	v.tests(r)
 	v.paths(r)
@@ -124,7 +124,7 @@ func (v *view) asked(r *report.Report) {
 	}
 }
 
-func (v *view) ended(r *report.Report) {
+func (v *view) outcome(r *report.Report) {
 	v.head("Ended")
 	switch {
 	case r.Waits != "":

@@ -190,7 +190,7 @@ func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Set
 	case res.Err != nil && o.Once:
 		return exit.Report(res.Err)
 	case res.Ran && (o.Once || res.Last.Reason == "evicted"):
-		return console.Ended(res.Task, res.Last)
+		return console.OutcomeError(res.Task, res.Last)
 	}
 	return nil
 }

@@ -349,7 +349,7 @@ func (m *screen) giveBack(request string) {
 // reclaim returns the session, whose directory no other process can have from now on; nil if there
 // is none, or another process has taken the directory.
 func (m *screen) reclaim() *session.Session {
-	if m.s != nil && !m.running && !m.s.Take() {
+	if m.s != nil && !m.running && !m.s.Reclaim() {
 		m.s, m.known = nil, true
 	}
 	return m.s

@@ -28,7 +28,7 @@ func (js *Jobs) EndOf(ctx context.Context, steps []int) ([]string, error) {
 			return nil, err
 		}
 	}
-	return names, js.ledger.Settle()
+	return names, js.ledger.ApplyQueued()
 }
 
 // CloseLost records the end of background commands that an earlier process began: they

@@ -32,7 +32,7 @@ func TestLostJobs(t *testing.T) {
 	if names, err := l.EndOf(t.Context(), []int{step + 1}); err != nil || len(names) != 0 || len(p.State().Jobs.Running) != 2 {
 		t.Fatalf("of another step: ended %q, %v", names, err)
 	}
-	if err := errors.Join(l.CloseLost(t.Context()), p.Settle()); err != nil {
+	if err := errors.Join(l.CloseLost(t.Context()), p.ApplyQueued()); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.State().Jobs.Running) != 0 {

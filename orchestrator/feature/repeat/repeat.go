@@ -100,7 +100,7 @@ func (g *Guard) weigh(c *gate.Call) earlier {
 	if c.World == "" {
 		return earlier{row: r.row}
 	}
-	runs := st.Calls.Repeats.Earlier(callOf(c), st.Context.Shown())
+	runs := st.Calls.Repeats.Earlier(callOf(c), st.Context.Visible())
 	if n := len(runs); n > 0 {
 		r.times += n
 		r.last, r.state = runs[n-1].Seq, "it succeeded"

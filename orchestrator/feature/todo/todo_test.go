@@ -22,7 +22,7 @@ func TestCurrent(t *testing.T) {
 		}
 		for _, settle := range []bool{false, true} {
 			if settle {
-				if err := place.Settle(); err != nil {
+				if err := place.ApplyQueued(); err != nil {
 					t.Fatal(err)
 				}
 			}

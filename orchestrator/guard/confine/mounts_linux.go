@@ -99,7 +99,7 @@ func mounts(c *Spec) error {
 	if around, err = cover(around); err != nil {
 		return err
 	}
-	if err := held.shown(c); err != nil {
+	if err := held.attach(c); err != nil {
 		return err
 	}
 	if rest, err = cover(rest); err != nil {
@@ -182,8 +182,8 @@ func hold(c *Spec) (p pieces, err error) {
 	return p, nil
 }
 
-// shown attaches the pieces that are not late, each with its rights.
-func (p pieces) shown(c *Spec) error {
+// attach attaches the pieces that are not late, each with its rights.
+func (p pieces) attach(c *Spec) error {
 	if err := putReadOnly(p.readable); err != nil {
 		return err
 	}

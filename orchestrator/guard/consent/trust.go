@@ -32,7 +32,7 @@ type Approval struct {
 	Grants *guard.Grants `json:"grants,omitempty"`
 }
 
-func (a Approval) same(b Approval) bool {
+func (a Approval) equal(b Approval) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Dir == b.Dir
 }
 
@@ -65,7 +65,7 @@ func (t *Trust) Granted(a Approval) (guard.Grants, bool, error) {
 		return guard.Grants{}, false, nil
 	}
 	all, err := t.List()
-	i := slices.IndexFunc(all, func(b Approval) bool { return b.same(a) && b.Hash == a.Hash })
+	i := slices.IndexFunc(all, func(b Approval) bool { return b.equal(a) && b.Hash == a.Hash })
 	if i < 0 {
 		return guard.Grants{}, false, err
 	}
@@ -109,14 +109,14 @@ func (t *Trust) List() ([]Approval, error) {
 // directory.
 func (t *Trust) Approve(a Approval) error {
 	return t.change(func(all []Approval) []Approval {
-		all = slices.DeleteFunc(all, a.same)
+		all = slices.DeleteFunc(all, a.equal)
 		return append(all, a)
 	})
 }
 
 // Revoke removes the approvals of a kind, name and directory.
 func (t *Trust) Revoke(a Approval) error {
-	return t.change(func(all []Approval) []Approval { return slices.DeleteFunc(all, a.same) })
+	return t.change(func(all []Approval) []Approval { return slices.DeleteFunc(all, a.equal) })
 }
 
 // change rewrites the file under a lock, by rename.

@@ -493,9 +493,9 @@ func firstLine(s string) string {
 	}, s)
 }
 
-// Look quarantines what a running command has left so far, and returns a report; empty:
+// Examine quarantines what a running command has left so far, and returns a report; empty:
 // nothing.
-func (q *Quarantine) Look() string {
+func (q *Quarantine) Examine() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.running == 0 {

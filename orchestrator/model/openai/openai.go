@@ -194,7 +194,7 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 	defer clock.stop()
 	stream, x, err := c.exchange(ctx, r, clock)
 	if err != nil {
-		return model.Reply{}, c.settle(caller, ctx, err, "")
+		return model.Reply{}, c.toFault(caller, ctx, err, "")
 	}
 	defer stream.Close()
 
@@ -207,10 +207,10 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 			if !x.events.failed && (a.finish != "" || x.events.done && a.endsWell(&c.unfinished)) {
 				break
 			}
-			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
+			return model.Reply{}, c.toFault(caller, ctx, err, a.text.String())
 		}
 		if err := a.add(readChunk(event)); err != nil {
-			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
+			return model.Reply{}, c.toFault(caller, ctx, err, a.text.String())
 		}
 		if a.finish != "" {
 			clock.trailer()
@@ -261,8 +261,8 @@ func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (*
 	}
 }
 
-// settle turns the end of an exchange into the caller's Fault.
-func (c *Client) settle(caller, ctx context.Context, err error, partial string) error {
+// toFault turns the end of an exchange into the caller's Fault.
+func (c *Client) toFault(caller, ctx context.Context, err error, partial string) error {
 	f := c.explain(caller, ctx, err)
 	if errors.Is(f, errHTML) {
 		f.Retryable = c.answered.Load() // a gateway's page about an outage

@@ -20,8 +20,8 @@ type Price struct {
 	Source string  // where the numbers come from
 }
 
-// Of returns the cost of a reply, in US dollars.
-func (p Price) Of(u op.Usage) float64 {
+// Cost returns the cost of a reply, in US dollars.
+func (p Price) Cost(u op.Usage) float64 {
 	fresh := max(u.Prompt-u.Cached, 0)
 	return (float64(fresh)*p.Input + float64(u.Prompt-fresh)*p.Cached + float64(u.Completion)*p.Output) / perTokens
 }
@@ -43,7 +43,7 @@ func (m priced) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 	reply, err := m.Model.Ask(ctx, r, on)
 	if err == nil && reply.Usage.Priced == 0 {
 		reply.Usage.Priced = reply.Usage.Tokens()
-		reply.Usage.USD = m.price.Of(reply.Usage)
+		reply.Usage.USD = m.price.Cost(reply.Usage)
 	}
 	return reply, err
 }

@@ -81,7 +81,7 @@ func TestCost(t *testing.T) {
 		0:           {},
 		16.0 / 1000: {Completion: 2_000},
 	} {
-		if got := p.Of(u); math.Abs(got-want) > 1e-12 {
+		if got := p.Cost(u); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%+v costs %v, want %v", u, got, want)
 		}
 	}

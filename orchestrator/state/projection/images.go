@@ -31,8 +31,8 @@ func images(b *op.ToolReturned) (parts []op.Part, size int) {
 	return parts, size
 }
 
-// look adds a result's images to its message while they fit.
-func (p *Context) look(m *model.Message, b *op.ToolReturned) {
+// attachImages adds a result's images to its message while they fit.
+func (p *Context) attachImages(m *model.Message, b *op.ToolReturned) {
 	parts, size := images(b)
 	if size == 0 || p.images+size > MaxImageBytes {
 		return

@@ -234,7 +234,7 @@ func (p *Context) result(o op.Op, b *op.ToolReturned) {
 	delete(p.Waiting, b.Call)
 	p.Tokens += o.Tok
 	m := model.Message{Role: model.RoleTool, Text: b.Text, CallID: b.Call, Name: b.Name}
-	p.look(&m, b)
+	p.attachImages(&m, b)
 	p.Entries = append(p.Entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: m})
 	p.release()
 }
@@ -353,8 +353,8 @@ func (p *Context) Removes(done *op.PassDone) (messages, tokens int) {
 	return messages, tokens
 }
 
-// Shown returns a function that reports whether the context holds a result in full.
-func (p *Context) Shown() func(seq uint64) bool {
+// Visible returns a function that reports whether the context holds a result in full.
+func (p *Context) Visible() func(seq uint64) bool {
 	in := sync.OnceValue(func() map[uint64]bool {
 		in := make(map[uint64]bool)
 		for _, e := range p.Entries {

@@ -166,13 +166,13 @@ func (t *Tree) CountEnded() int { return max(t.Next()-1, 0) }
 
 // Raw returns the steps that are discarded when the path leads to step to, and that the
 // context still holds in full.
-func (t *Tree) Raw(to int) []int { return t.left(to, func(st Step) bool { return st.Compacted }) }
+func (t *Tree) Raw(to int) []int { return t.abandoned(to, func(st Step) bool { return st.Compacted }) }
 
 // Unread returns the steps off the path to step to that no pass has read.
-func (t *Tree) Unread(to int) []int { return t.left(to, func(st Step) bool { return st.Read }) }
+func (t *Tree) Unread(to int) []int { return t.abandoned(to, func(st Step) bool { return st.Read }) }
 
-// left returns the ended steps off a path, but for some.
-func (t *Tree) left(to int, but func(st Step) bool) []int {
+// abandoned returns the ended steps off a path, but for some.
+func (t *Tree) abandoned(to int, but func(st Step) bool) []int {
 	live := t.PathSet(to)
 	var out []int
 	for id := range live {

@@ -358,7 +358,7 @@ func (s *scan) show(b *strings.Builder, rel string, lines []string, wanted map[i
 			b.WriteString("--\n")
 		}
 		last = n
-		fmt.Fprintf(b, "%s%s%d%s%s\n", rel, mark, n, mark, shown(lines[n-1]))
+		fmt.Fprintf(b, "%s%s%d%s%s\n", rel, mark, n, mark, clipLine(lines[n-1]))
 		if b.Len() > MaxOutputBytes {
 			return false
 		}
@@ -366,8 +366,8 @@ func (s *scan) show(b *strings.Builder, rel string, lines []string, wanted map[i
 	return true
 }
 
-// shown returns a line as valid text of at most MaxLineRunes.
-func shown(line string) string {
+// clipLine returns a line as valid text of at most MaxLineRunes.
+func clipLine(line string) string {
 	line = strings.TrimSuffix(line, "\r")
 	if utf8.RuneCountInString(line) > MaxLineRunes {
 		kept := string([]rune(line)[:MaxLineRunes])

@@ -22,10 +22,10 @@ func StatSource(path string) Source {
 }
 
 // Current reports whether a new read of the path would return the same.
-func (s Source) Current() bool { return s.Same(StatSource(s.Path)) }
+func (s Source) Current() bool { return s.Equal(StatSource(s.Path)) }
 
-// Same reports whether neither the path nor its content differs.
-func (s Source) Same(now Source) bool {
+// Equal reports whether neither the path nor its content differs.
+func (s Source) Equal(now Source) bool {
 	return s.Path == now.Path && !s.Sight.Racy && s.Sight.SameContent(now.Sight.Stamp)
 }
 

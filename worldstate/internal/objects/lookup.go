@@ -22,7 +22,7 @@ func (s *Store) Refresh() error {
 		p.Close()
 	}
 	s.retired = nil
-	if now := fsys.StatSource(s.PackDir() + "/."); !s.listed.Same(now) {
+	if now := fsys.StatSource(s.PackDir() + "/."); !s.listed.Equal(now) {
 		if err := s.list(); err != nil {
 			return err
 		}

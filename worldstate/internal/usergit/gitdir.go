@@ -38,7 +38,7 @@ func (r *Repository) addSource(path string) { r.Sources = append(r.Sources, fsys
 // isCurrent reports whether a new read would return the same.
 func (r *Repository) isCurrent() bool {
 	for i := range r.Sources {
-		if s := &r.Sources[i]; !s.Same(fsys.SourceAt(s.Path)) {
+		if s := &r.Sources[i]; !s.Equal(fsys.SourceAt(s.Path)) {
 			return false
 		}
 	}
@@ -51,7 +51,7 @@ func (r *Repository) isCurrent() bool {
 }
 
 func (r *Repository) sameSources(o *Repository) bool {
-	return slices.EqualFunc(r.Sources, o.Sources, fsys.Source.Same) &&
+	return slices.EqualFunc(r.Sources, o.Sources, fsys.Source.Equal) &&
 		maps.EqualFunc(r.Nested, o.Nested, (*Repository).sameSources)
 }
 
