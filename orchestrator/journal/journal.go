@@ -31,7 +31,7 @@ type Options struct {
 
 // Journal is the only way into a task's stream. What it records is signed, redacted and
 // durable before any reader sees it. Any goroutine may post; the goroutine that owns the state
-// folds what was posted, in Settle.
+// folds what was posted, in ApplyQueued.
 type Journal struct {
 	o        Options
 	log      *opstream.Log
