@@ -53,7 +53,7 @@ func TestUserFiles(t *testing.T) {
 			{"description: d\ncommands: [true]\n", "line 2", `unknown key "commands"`}, {"description: d\ncommand: ls\n", "line 2", `"ls" where a list is wanted`},
 			{"description: d\ncommand: [ls]\ntimeout: soon\n", "line 3", `"soon" where a whole number is wanted`}, {notYAML, "line 2", "not YAML"}}},
 		{"words.yaml", run, []fault{
-			{"turn: []\n", "1", `unknown key "turn"`}, {"turns: Done.\n", "1", "`turns` must be a list"}, {notYAML, "2", "cannot be read as YAML"}, {"", "1", "empty"}}},
+			{"turn: []\n", "1", `unknown key "turn"`}, {"turns: Done.\n", "1", `"Done." where a list is wanted`}, {notYAML, "2", "not YAML"}, {"", "1", "empty"}}},
 		{"home/mcp.json", []string{"mcp", "test"}, []fault{
 			{"{\n \"mcpServers\": []\n}", "2", "mcpServers: array where a group of keys with values is wanted"}, {notJSON, "2", "not JSON"},
 			{"{\n \"mcpServers\": {\n  \"s\": {\n   \"command\": 1}}}", "4", "command: number where a text is wanted"}, {"[]", "1", "array where"}}},

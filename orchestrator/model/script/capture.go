@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,33 +23,22 @@ type capture struct {
 var captureName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // captures reads `capture`: names, each with an expression of one group.
-func (r *reader) captures(n *yaml.Node) []capture {
-	var out []capture
-	if n.Kind != yaml.MappingNode {
-		r.fail(n.Line, "`capture` must be a mapping of names to regular expressions")
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		c := capture{line: key.Line, name: key.Value}
-		if !captureName.MatchString(c.name) {
-			r.fail(key.Line, "%q cannot name a capture: lower case letters, digits and _", c.name)
+func captures(form map[string]yaml.Node) (out []capture, err error) {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		n := form[name]
+		if n.Kind != yaml.ScalarNode || !captureName.MatchString(name) {
+			return nil, fail(n.Line, "%q cannot name a capture: lower case letters, digits and _, and an expression", name)
 		}
-		if slices.ContainsFunc(out, func(o capture) bool { return o.name == c.name }) {
-			r.fail(key.Line, "the capture %q occurs twice", c.name)
-		}
-		re, err := regexp.Compile(r.str(value, "a capture"))
+		re, err := regexp.Compile(n.Value)
 		switch {
 		case err != nil:
-			r.fail(value.Line, "the capture %q is not a regular expression: %v", c.name, err)
+			return nil, fail(n.Line, "the capture %q is not a regular expression: %v", name, err)
 		case re.NumSubexp() != 1:
-			r.fail(value.Line, "the capture %q needs one group in parentheses, not %d", c.name, re.NumSubexp())
-		default:
-			c.re = re
-			out = append(out, c)
+			return nil, fail(n.Line, "the capture %q needs one group in parentheses, not %d", name, re.NumSubexp())
 		}
+		out = append(out, capture{n.Line, name, re})
 	}
-	return out
+	return out, nil
 }
 
 // fill replaces {{name}} in the answer's text and arguments by what the captures find in the

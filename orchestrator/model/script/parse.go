@@ -1,320 +1,397 @@
 package script
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream/op"
 )
 
+// SyntaxError is a fault in a script, with its line.
+type SyntaxError struct {
+	File string
+	Line int // from 1
+	What string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.What) }
+
 // parse reads a whole script.
 func parse(file string, data []byte) (*Model, error) {
-	r := &reader{file: file}
-	m := newModel(file)
 	if len(data) > MaxFileBytes {
-		r.fail(1, "the script is larger than %d MiB", MaxFileBytes>>20)
-		return nil, r.err
+		return nil, &SyntaxError{file, 1, fmt.Sprintf("the script is larger than %d MiB", MaxFileBytes>>20)}
 	}
-	root := r.document(data)
-	if r.err != nil {
-		return nil, r.err
+	var f struct {
+		Name, Model                 string
+		Turns                       *[]item
+		Subagents                   []subagentForm
+		Passes, Reflections, Probes []rule
 	}
-	hasTurns := false
-	turns := func(n *yaml.Node) { hasTurns = true; m.items = r.items(n) }
-	r.mapping(root, "the script", map[string]func(*yaml.Node){
-		"name":        func(n *yaml.Node) { m.name = r.str(n, "`name`") },
-		"model":       func(n *yaml.Node) { m.eas = r.str(n, "`model`") },
-		"turns":       turns,
-		"subagents":   func(n *yaml.Node) { m.subagents = r.subagents(n, file) },
-		"passes":      func(n *yaml.Node) { m.passes = r.rules(n, "passes") },
-		"reflections": func(n *yaml.Node) { m.reflections = r.rules(n, "reflections") },
-		"probes":      func(n *yaml.Node) { m.probes = r.rules(n, "probes") },
-	})
-	if !hasTurns {
-		r.fail(root.Line, "the script has no `turns`")
+	err := yaml.Load(data, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys())
+	switch {
+	case err != nil && userfile.Empty(err):
+		return nil, &SyntaxError{file, 1, "the file is empty"}
+	case err != nil:
+		line, what := userfile.YAML(err)
+		if le := (*yaml.LoadError)(nil); errors.As(err, &le) && le.Stage == yaml.ConstructorStage {
+			what = strings.TrimPrefix(what, "not YAML: ")
+		}
+		return nil, &SyntaxError{file, line, what}
+	case f.Turns == nil:
+		return nil, &SyntaxError{file, 1, "the script has no `turns`"}
 	}
-	if r.err != nil {
-		return nil, r.err
+	m := newModel(file, f.Name, *f.Turns)
+	m.eas, m.passes, m.reflections, m.probes = f.Model, f.Passes, f.Reflections, f.Probes
+	for _, s := range f.Subagents {
+		m.subagents = append(m.subagents, subagent{agent: s.Agent, when: s.When, words: newModel(file, s.Agent, s.Turns)})
 	}
-	m.loops = loopsIn(m.items)
 	return m, nil
 }
 
-// items reads turns.
-func (r *reader) items(n *yaml.Node) []item {
-	var out []item
-	r.list(n, "`turns`", func(n *yaml.Node) { out = append(out, r.item(n)) })
-	return out
+// load reads a node into a form without own methods.
+func load(n *yaml.Node, form any) error {
+	return n.Load(form, yaml.WithKnownFields(), yaml.WithUniqueKeys())
 }
 
-// loopsIn reports whether some item is a loop.
-func loopsIn(items []item) bool {
-	return slices.ContainsFunc(items, func(it item) bool { return it.loop })
+// fail returns a fault of a script at a line.
+func fail(line int, format string, args ...any) error {
+	e := &yaml.LoadError{Stage: yaml.ConstructorStage, Message: fmt.Sprintf(format, args...)}
+	e.Mark.Line = line
+	return &yaml.LoadErrors{Errors: []*yaml.LoadError{e}}
 }
 
-// subagents reads the replies of subagents.
-func (r *reader) subagents(n *yaml.Node, file string) []subagent {
-	var out []subagent
-	r.list(n, "`subagents`", func(n *yaml.Node) {
-		sub := subagent{words: newModel(file)}
-		r.mapping(n, "a subagent", map[string]func(*yaml.Node){
-			"agent": func(n *yaml.Node) { sub.agent = r.str(n, "`agent`") },
-			"when":  func(n *yaml.Node) { sub.when = r.condition(n, "`when`", scopeJoined, everyScope(), false) },
-			"turns": func(n *yaml.Node) { sub.words.items = r.items(n) },
-		})
-		switch {
-		case sub.agent == "":
-			r.fail(n.Line, "a subagent needs `agent`: its name")
-		case len(sub.words.items) == 0:
-			r.fail(n.Line, "a subagent needs `turns`")
+// between rejects a number that is not from lowest to highest.
+func between(line int, what string, n, lowest, highest int) error {
+	if n < lowest || n > highest {
+		return fail(line, "`%s` must be a whole number from %d to %d, not %d", what, lowest, highest, n)
+	}
+	return nil
+}
+
+// subagentForm is the replies of a subagent.
+type subagentForm struct {
+	Agent string
+	When  condition
+	Turns []item
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *subagentForm) UnmarshalYAML(n *yaml.Node) error {
+	type form subagentForm
+	if err := load(n, (*form)(s)); err != nil {
+		return err
+	}
+	switch {
+	case s.Agent == "":
+		return fail(n.Line, "a subagent needs `agent`: its name")
+	case len(s.Turns) == 0:
+		return fail(n.Line, "a subagent needs `turns`")
+	}
+	return s.When.apply(scopeJoined)
+}
+
+// UnmarshalYAML reads a turn or a loop.
+func (it *item) UnmarshalYAML(n *yaml.Node) error {
+	it.line = n.Line
+	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[0].Value != "loop" {
+		it.turns = make([]turn, 1)
+		return it.turns[0].UnmarshalYAML(n)
+	}
+	it.line = n.Content[1].Line
+	var f struct {
+		Loop *struct {
+			Until *condition
+			Max   int
+			Turns []turn
 		}
-		sub.words.name, sub.words.loops = sub.agent, loopsIn(sub.words.items)
-		out = append(out, sub)
-	})
-	return out
-}
-
-// item reads an entry of turns.
-func (r *reader) item(n *yaml.Node) item {
-	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "loop" {
-		return r.loop(n.Content[1])
 	}
-	return item{line: n.Line, turns: []turn{r.turn(n)}}
-}
-
-func (r *reader) loop(n *yaml.Node) item {
-	it := item{line: n.Line, loop: true, max: DefaultRounds}
-	hasUntil := false
-	r.mapping(n, "`loop`", map[string]func(*yaml.Node){
-		"until": func(n *yaml.Node) {
-			hasUntil = true
-			it.until = r.condition(n, "`until`", scopeResult, map[scope]bool{scopeResult: true}, false)
-		},
-		"max": func(n *yaml.Node) { it.max = r.integer(n, "`max`", 1, MaxRounds) },
-		"turns": func(n *yaml.Node) {
-			r.list(n, "`turns`", func(n *yaml.Node) { it.turns = append(it.turns, r.loopTurn(n)) })
-		},
-	})
-	if !hasUntil {
-		r.fail(n.Line, "a loop needs `until`: when it is left")
+	if err := load(n, &f); err != nil {
+		return err
 	}
-	if len(it.turns) == 0 {
-		r.fail(n.Line, "a loop needs `turns`")
-		return it
+	switch {
+	case f.Loop == nil || f.Loop.Until == nil:
+		return fail(n.Line, "a loop needs `until`: when it is left")
+	case len(f.Loop.Turns) == 0:
+		return fail(n.Line, "a loop needs `turns`")
+	case f.Loop.Until.on != "" && f.Loop.Until.on != scopeResult:
+		return fail(f.Loop.Until.line, "`until` examines the last result only")
+	}
+	if f.Loop.Max == 0 {
+		f.Loop.Max = DefaultRounds
+	}
+	it.loop, it.until, it.max, it.turns = true, *f.Loop.Until, f.Loop.Max, f.Loop.Turns
+	if err := cmp.Or(it.until.apply(scopeResult), between(n.Line, "max", it.max, 1, MaxRounds)); err != nil {
+		return err
 	}
 	// The result of a loop's last turn decides whether the loop continues. It is found by the
 	// id of its call.
-	last := it.turns[len(it.turns)-1]
-	for _, c := range last.choices {
+	for _, c := range it.turns[len(it.turns)-1].choices {
 		if len(c.answer.calls) == 0 {
-			r.fail(c.answer.line, "the last turn of a loop must make a call: its result decides whether the loop continues")
+			return fail(c.answer.line, "the last turn of a loop must make a call: its result decides whether the loop continues")
 		}
 		for _, call := range c.answer.calls {
 			if call.id != "" {
-				r.fail(call.line, "the calls of a loop's last turn must not have an `id`: the script's own id shows the position in the loop")
+				return fail(call.line, "the calls of a loop's last turn must not have an `id`: the script's own id shows the position in the loop")
 			}
 		}
 	}
-	return it
+	return nil
 }
 
-func (r *reader) loopTurn(n *yaml.Node) turn {
-	if n.Kind == yaml.MappingNode && len(n.Content) > 0 && n.Content[0].Value == "loop" {
-		r.fail(n.Line, "loops cannot be nested")
+// UnmarshalYAML reads expectations and either one answer or alternatives.
+func (t *turn) UnmarshalYAML(n *yaml.Node) error {
+	var f struct {
+		answerForm `yaml:",inline"`
+		Expect     []condition
+		Choose     *[]choice
 	}
-	return r.turn(n)
-}
-
-// turn reads expectations and either one answer or alternatives.
-func (r *reader) turn(n *yaml.Node) turn {
-	t := turn{line: n.Line}
-	var only answer
-	only.line = n.Line
-	fields := r.answerFields(&only)
-	answered := false
-	for name, set := range fields {
-		fields[name] = func(n *yaml.Node) { answered = true; set(n) }
+	if err := load(n, &f); err != nil {
+		return err
 	}
-	fields["expect"] = func(n *yaml.Node) { t.expect = r.expectations(n) }
-	fields["choose"] = func(n *yaml.Node) {
-		r.list(n, "`choose`", func(n *yaml.Node) { t.choices = append(t.choices, r.choice(n)) })
-		if len(t.choices) == 0 {
-			r.fail(n.Line, "`choose` has no alternatives")
-		}
+	t.line, t.expect = n.Line, f.Expect
+	if err := applyAll(t.expect); err != nil {
+		return err
 	}
-	r.mapping(n, "a turn", fields)
 	switch {
-	case len(t.choices) > 0 && answered:
-		r.fail(n.Line, "a turn has either an answer or `choose`, not both")
-	case len(t.choices) == 0:
-		r.checkAnswer(only)
-		t.choices = []choice{{answer: only}}
+	case f.Choose == nil:
+		a, err := f.answer(n.Line)
+		t.choices = []choice{{answer: a}}
+		return err
+	case len(*f.Choose) == 0:
+		return fail(n.Line, "`choose` has no alternatives")
+	case f.given():
+		return fail(n.Line, "a turn has either an answer or `choose`, not both")
 	}
-	return t
+	t.choices = *f.Choose
+	return nil
 }
 
-func (r *reader) choice(n *yaml.Node) choice {
-	c := choice{answer: answer{line: n.Line}}
-	fields := r.answerFields(&c.answer)
-	fields["when"] = func(n *yaml.Node) { c.when = r.condition(n, "`when`", scopeResult, everyScope(), false) }
-	r.mapping(n, "an alternative", fields)
-	r.checkAnswer(c.answer)
-	return c
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (c *choice) UnmarshalYAML(n *yaml.Node) (err error) {
+	var f struct {
+		answerForm `yaml:",inline"`
+		When       condition
+	}
+	if err := load(n, &f); err != nil {
+		return err
+	}
+	c.when = f.When
+	if c.answer, err = f.answer(n.Line); err != nil {
+		return err
+	}
+	return c.when.apply(scopeResult)
 }
 
-func (r *reader) rules(n *yaml.Node, name string) []rule {
-	var out []rule
-	r.list(n, "`"+name+"`", func(n *yaml.Node) {
-		ru := rule{answer: answer{line: n.Line}}
-		fields := r.answerFields(&ru.answer)
-		fields["when"] = func(n *yaml.Node) { ru.when = r.condition(n, "`when`", scopeJoined, everyScope(), false) }
-		fields["expect"] = func(n *yaml.Node) { ru.expect = r.expectations(n) }
-		r.mapping(n, "a rule of `"+name+"`", fields)
-		r.checkAnswer(ru.answer)
-		out = append(out, ru)
-	})
-	return out
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (r *rule) UnmarshalYAML(n *yaml.Node) (err error) {
+	var f struct {
+		answerForm `yaml:",inline"`
+		When       condition
+		Expect     []condition
+	}
+	if err := load(n, &f); err != nil {
+		return err
+	}
+	r.when, r.expect = f.When, f.Expect
+	if r.answer, err = f.answer(n.Line); err != nil {
+		return err
+	}
+	return cmp.Or(applyAll(r.expect), r.when.apply(scopeJoined))
 }
 
-// answerFields are the keys of an answer.
-func (r *reader) answerFields(a *answer) map[string]func(*yaml.Node) {
-	return map[string]func(*yaml.Node){
-		"reply":     func(n *yaml.Node) { a.text = r.str(n, "`reply`") },
-		"reasoning": func(n *yaml.Node) { a.reasoning = r.str(n, "`reasoning`") },
-		"finish": func(n *yaml.Node) {
-			if a.finish = r.str(n, "`finish`"); a.finish == "" {
-				r.fail(n.Line, "`finish` must not be empty; leave it out for the usual one")
+// answerForm is the keys of an answer.
+type answerForm struct {
+	Reply, Reasoning string
+	Finish           *string
+	Calls            []call
+	Usage            *struct{ Prompt, Cached, Completion, Reasoning int }
+	Fault            *fault
+	Capture          map[string]yaml.Node
+}
+
+// given reports whether the form says anything.
+func (f *answerForm) given() bool {
+	return f.Reply != "" || f.Reasoning != "" || f.Finish != nil || len(f.Calls) > 0 || f.Usage != nil || f.Fault != nil || len(f.Capture) > 0
+}
+
+// answer checks a form and returns its answer.
+func (f *answerForm) answer(line int) (a answer, err error) {
+	a = answer{line: line, text: f.Reply, reasoning: f.Reasoning, calls: f.Calls, fault: f.Fault}
+	if f.Finish != nil {
+		if a.finish = *f.Finish; a.finish == "" {
+			return a, fail(line, "`finish` must not be empty; leave it out for the usual one")
+		}
+	}
+	if u := f.Usage; u != nil {
+		a.usage = &op.Usage{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, Reasoning: u.Reasoning}
+		for name, n := range map[string]int{"prompt": u.Prompt, "cached": u.Cached, "completion": u.Completion, "reasoning": u.Reasoning} {
+			if err := between(line, name, n, 0, maxTokens); err != nil {
+				return a, err
 			}
-		},
-		"calls": func(n *yaml.Node) {
-			r.list(n, "`calls`", func(n *yaml.Node) { a.calls = append(a.calls, r.call(n)) })
-		},
-		"usage":   func(n *yaml.Node) { a.usage = r.usage(n) },
-		"fault":   func(n *yaml.Node) { a.fault = r.fault(n) },
-		"capture": func(n *yaml.Node) { a.captures = r.captures(n) },
+		}
 	}
-}
-
-// checkAnswer rejects an empty answer, and calls that share an id.
-func (r *reader) checkAnswer(a answer) {
 	if a.text == "" && len(a.calls) == 0 && a.fault == nil {
-		r.fail(a.line, "an answer needs `reply`, `calls` or `fault`")
+		return a, fail(line, "an answer needs `reply`, `calls` or `fault`")
 	}
 	ids := make(map[string]bool)
 	for _, c := range a.calls {
+		if c.name == "" {
+			return a, fail(max(c.line, line), "a call needs a `name`")
+		}
 		if c.id != "" && ids[c.id] {
-			r.fail(c.line, "the id %q occurs twice in this answer", c.id)
+			return a, fail(c.line, "the id %q occurs twice in this answer", c.id)
 		}
 		ids[c.id] = true
 	}
-}
-
-func (r *reader) call(n *yaml.Node) call {
-	c := call{line: n.Line}
-	given := 0
-	r.mapping(n, "a call", map[string]func(*yaml.Node){
-		"id":            func(n *yaml.Node) { c.id = r.str(n, "`id`") },
-		"name":          func(n *yaml.Node) { c.name = r.str(n, "`name`") },
-		"arguments":     func(n *yaml.Node) { given++; c.args = r.object(n, "`arguments`") },
-		"raw_arguments": func(n *yaml.Node) { given++; c.args = r.str(n, "`raw_arguments`") },
-	})
-	switch {
-	case c.name == "":
-		r.fail(n.Line, "a call needs a `name`")
-	case given > 1:
-		r.fail(n.Line, "a call has either `arguments` or `raw_arguments`, not both")
-	case given == 0:
-		c.args = "{}"
-	}
-	return c
+	a.captures, err = captures(f.Capture)
+	return a, err
 }
 
 // maxTokens bounds the numbers of a usage.
 const maxTokens = 1_000_000_000
 
-func (r *reader) usage(n *yaml.Node) *op.Usage {
-	u := &op.Usage{}
-	count := func(to *int, name string) func(*yaml.Node) {
-		return func(n *yaml.Node) { *to = r.integer(n, "`"+name+"`", 0, maxTokens) }
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (c *call) UnmarshalYAML(n *yaml.Node) (err error) {
+	var f struct {
+		ID, Name     string
+		Arguments    yaml.Node
+		RawArguments *string `yaml:"raw_arguments"`
 	}
-	r.mapping(n, "`usage`", map[string]func(*yaml.Node){
-		"prompt":     count(&u.Prompt, "prompt"),
-		"cached":     count(&u.Cached, "cached"),
-		"completion": count(&u.Completion, "completion"),
-		"reasoning":  count(&u.Reasoning, "reasoning"),
-	})
-	return u
+	if err := load(n, &f); err != nil {
+		return err
+	}
+	*c = call{line: n.Line, id: f.ID, name: f.Name, args: "{}"}
+	switch {
+	case f.Arguments.Kind != 0 && f.RawArguments != nil:
+		return fail(n.Line, "a call has either `arguments` or `raw_arguments`, not both")
+	case f.RawArguments != nil:
+		c.args = *f.RawArguments
+	case f.Arguments.Kind != 0:
+		c.args, err = jsonObject(&f.Arguments)
+	}
+	return err
 }
 
-func (r *reader) fault(n *yaml.Node) *fault {
-	f := &fault{times: 1, body: "the script answers with an error here"}
-	kinds, ofStatus := 0, 0
-	r.mapping(n, "`fault`", map[string]func(*yaml.Node){
-		"times":       func(n *yaml.Node) { f.times = r.integer(n, "`times`", 1, MaxFaultTimes) },
-		"status":      func(n *yaml.Node) { kinds++; f.status = r.integer(n, "`status`", 400, 599) },
-		"retry_after": func(n *yaml.Node) { ofStatus++; f.retryAfter = r.duration(n, "`retry_after`") },
-		"body":        func(n *yaml.Node) { ofStatus++; f.body = r.str(n, "`body`") },
-		"cut": func(n *yaml.Node) {
-			kinds++
-			chars := r.integer(n, "`cut`", 0, MaxFileBytes)
-			f.cut = &chars
-		},
-		"delay": func(n *yaml.Node) { kinds++; f.delay = r.duration(n, "`delay`") },
-	})
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (f *fault) UnmarshalYAML(n *yaml.Node) error {
+	form := struct {
+		Times      int
+		Status     *int
+		RetryAfter wait `yaml:"retry_after"`
+		Body       string
+		Cut        *int
+		Delay      *wait
+	}{Times: 1}
+	if err := load(n, &form); err != nil {
+		return err
+	}
+	*f = fault{times: form.Times, retryAfter: time.Duration(form.RetryAfter), body: form.Body, cut: form.Cut}
+	kinds := 0
+	if form.Status != nil {
+		kinds, f.status = kinds+1, *form.Status
+		if err := between(n.Line, "status", f.status, 400, 599); err != nil {
+			return err
+		}
+	}
+	if form.Cut != nil {
+		kinds++
+		if err := between(n.Line, "cut", *form.Cut, 0, MaxFileBytes); err != nil {
+			return err
+		}
+	}
+	if form.Delay != nil {
+		kinds, f.delay = kinds+1, time.Duration(*form.Delay)
+	}
 	switch {
 	case kinds != 1:
-		r.fail(n.Line, "`fault` needs exactly one of `status`, `cut` and `delay`")
-	case ofStatus > 0 && f.status == 0:
-		r.fail(n.Line, "`retry_after` and `body` belong to a `status`")
+		return fail(n.Line, "`fault` needs exactly one of `status`, `cut` and `delay`")
+	case f.status == 0 && (f.retryAfter != 0 || f.body != ""):
+		return fail(n.Line, "`retry_after` and `body` belong to a `status`")
+	case f.body == "":
+		f.body = "the script answers with an error here"
 	}
-	return f
+	return between(n.Line, "times", f.times, 1, MaxFaultTimes)
 }
 
-func everyScope() map[scope]bool {
-	return map[scope]bool{scopeAny: true, scopeLast: true, scopeJoined: true, scopeSystem: true, scopeResult: true}
+// wait is a time with its unit, as in 200ms.
+type wait time.Duration
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (w *wait) UnmarshalYAML(n *yaml.Node) error {
+	d, err := time.ParseDuration(n.Value)
+	if err != nil || d < 0 || d > MaxDelay {
+		return fail(n.Line, "%q: want a time from 0s to %v with its unit, such as 200ms", n.Value, MaxDelay)
+	}
+	*w = wait(d)
+	return nil
 }
 
-func (r *reader) expectations(n *yaml.Node) []expectation {
-	var out []expectation
-	r.list(n, "`expect`", func(n *yaml.Node) {
-		out = append(out, r.condition(n, "an expectation", scopeAny, everyScope(), true))
-	})
-	return out
-}
-
-// condition reads demands; on is the default scope.
-func (r *reader) condition(n *yaml.Node, what string, on scope, allowed map[scope]bool, tools bool) condition {
-	c := condition{line: n.Line, on: on}
-	fields := map[string]func(*yaml.Node){
-		"on": func(n *yaml.Node) {
-			if c.on = scope(r.str(n, "`on`")); !allowed[c.on] {
-				if len(allowed) == 1 {
-					r.fail(n.Line, "%s looks at the last result only", what)
-				}
-				r.fail(n.Line, "`on` must be any, last, all-joined, system or result, not %q", c.on)
-			}
-		},
-		"contains": func(n *yaml.Node) { c.contains = r.strs(n, "`contains`") },
-		"lacks":    func(n *yaml.Node) { c.lacks = r.strs(n, "`lacks`") },
-		"matches": func(n *yaml.Node) {
-			for _, s := range r.strs(n, "`matches`") {
-				re, err := regexp.Compile(s)
-				if err != nil {
-					r.fail(n.Line, "`matches` is not a regular expression: %v", err)
-					return
-				}
-				c.matches = append(c.matches, re)
-			}
-		},
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (c *condition) UnmarshalYAML(n *yaml.Node) error {
+	var f struct {
+		On                              scope
+		Contains, Lacks, Matches, Tools texts
 	}
-	if tools {
-		fields["tools"] = func(n *yaml.Node) { c.tools = r.strs(n, "`tools`") }
+	if err := load(n, &f); err != nil {
+		return err
 	}
-	r.mapping(n, what, fields)
+	*c = condition{line: n.Line, on: f.On, contains: f.Contains, lacks: f.Lacks, tools: f.Tools}
+	if !slices.Contains([]scope{"", scopeAny, scopeLast, scopeJoined, scopeSystem, scopeResult}, c.on) {
+		return fail(n.Line, "`on` must be any, last, all-joined, system or result, not %q", c.on)
+	}
+	for _, s := range f.Matches {
+		re, err := regexp.Compile(s)
+		if err != nil {
+			return fail(n.Line, "`matches` is not a regular expression: %v", err)
+		}
+		c.matches = append(c.matches, re)
+	}
 	if len(c.contains)+len(c.lacks)+len(c.matches)+len(c.tools) == 0 {
-		r.fail(n.Line, "%s demands nothing; it needs `contains`, `lacks` or `matches`", what)
+		return fail(n.Line, "a condition demands nothing; it needs `contains`, `lacks` or `matches`")
 	}
-	return c
+	return nil
+}
+
+// apply sets the scope of a condition that names none. Only an expectation asks for tools.
+func (c *condition) apply(on scope) error {
+	if c.on == "" {
+		c.on = on
+	}
+	if len(c.tools) > 0 && on != scopeAny {
+		return fail(c.line, "`tools` is a key of expectations only")
+	}
+	return nil
+}
+
+func applyAll(list []condition) error {
+	for i := range list {
+		if err := list[i].apply(scopeAny); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// texts are one text or a list of texts, none of them empty.
+type texts []string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*t = texts{n.Value}
+	} else if err := load(n, (*[]string)(t)); err != nil {
+		return err
+	}
+	if len(*t) == 0 || slices.Contains(*t, "") {
+		return fail(n.Line, "a text of a condition must not be empty")
+	}
+	return nil
 }

@@ -61,8 +61,9 @@ type subagent struct {
 	words *Model
 }
 
-func newModel(file string) *Model {
-	return &Model{file: file, fired: make(map[string]int), seen: make(map[int]position)}
+func newModel(file, name string, items []item) *Model {
+	return &Model{file: file, name: name, items: items, loops: slices.ContainsFunc(items, func(it item) bool { return it.loop }),
+		fired: make(map[string]int), seen: make(map[int]position)}
 }
 
 // Load reads a script. An unreadable file returns the system's error, a malformed one a
