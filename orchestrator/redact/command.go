@@ -52,22 +52,27 @@ func (f commandForm) option(s string, from, at int) (match, bool) {
 	if blank == 0 && !f.attached || blank > 0 && !f.separate {
 		return match{}, false
 	}
-	at += blank
-	quote := quotes(s, at)
-	at += quote
-	n, open := 0, false
-	if quote > 0 {
-		n, open = quotedValue(s, at, s[at-quote:at])
-	}
-	if n == 0 {
-		n = plainValue(s, at, quote > 0, true)
-	}
+	quote := quotes(s, at+blank)
+	at += blank + quote
+	n, open := argument(s, at, at, quote, true)
 	value := s[at : at+n]
 	find := strings.HasPrefix(value, "rint") // -print, of another command
 	if n < minAttachedBytes || find || placeholder(value) || blank > 0 && !optionSecret(value, "password") {
 		return match{from: from, open: open || at+n == len(s)}, false
 	}
 	return match{start: at, end: at + n, from: from, kind: "password", rank: rankNamed, open: open}, true
+}
+
+// argument returns the length of a value that begins at byte at, in a word of a command behind a quote of some bytes,
+// which may be none; see quotedValue and plainValue.
+func argument(s string, word, at, quote int, joined bool) (n int, open bool) {
+	if quote > 0 {
+		n, open = quotedValue(s, at, s[word-quote:word])
+	}
+	if n == 0 {
+		n = plainValue(s, at, quote > 0, joined)
+	}
+	return n, open
 }
 
 // minAttachedBytes is the shortest password behind an option of a command.
@@ -132,13 +137,7 @@ func userPassword(s string, from, at int) (match, bool) {
 		return match{from: from, open: at+user >= len(s)}, false
 	}
 	begin := at + user + 1
-	n, open := 0, false
-	if quote > 0 {
-		n, open = quotedValue(s, begin, s[at-quote:at])
-	}
-	if n == 0 {
-		n = plainValue(s, begin, quote > 0, false)
-	}
+	n, open := argument(s, at, begin, quote, false)
 	if n < minOptionBytes || placeholder(s[begin:begin+n]) {
 		return match{from: from, open: open}, false
 	}
@@ -154,13 +153,7 @@ func option(s string, begin, to int, kind string) (match, bool) {
 	}
 	quote := quotes(s, at)
 	at += quote
-	n, open := 0, false
-	if quote > 0 {
-		n, open = quotedValue(s, at, s[at-quote:at])
-	}
-	if n == 0 {
-		n = plainValue(s, at, quote > 0, false)
-	}
+	n, open := argument(s, at, at, quote, false)
 	if quote == 0 {
 		n = sentenceEnd(s, at, n)
 	}

@@ -213,7 +213,7 @@ func (w *jsonWalk) str(from, to int) {
 
 // mark replaces the secrets in the string in[from:to], whose decoded value is text, by markers.
 func (w *jsonWalk) mark(from, to int, text string, ms []match) {
-	pos := offsets(w.in[from+1 : to-1])
+	pos := positions{raw: w.in[from+1 : to-1]}
 	for _, m := range ms {
 		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
 		w.tell(f)

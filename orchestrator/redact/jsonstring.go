@@ -10,12 +10,9 @@ import (
 // positions finds the offset in the raw bytes of a JSON string for an offset in the text
 // that they encode. It only moves forward.
 type positions struct {
-	raw      string
-	at, text int // offsets in both that belong together
+	raw      string // between the quotes
+	at, text int    // offsets in both that belong together
 }
-
-// offsets returns the positions of a string, raw being the bytes between its quotes.
-func offsets(raw string) positions { return positions{raw: raw} }
 
 // before returns where the raw bytes begin that encode the text from offset text on.
 func (p *positions) before(text int) int {

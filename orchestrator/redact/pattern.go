@@ -220,12 +220,9 @@ func jwt(s string, from, to int) (match, bool) {
 	if s[from:to] != "eyJ" || !wordStarts(s, from) {
 		return match{}, false
 	}
-	at := from
+	at, set := from, newCharset(base64URL)
 	for part := range 3 {
-		n := 0
-		for at+n < len(s) && jwtByte(s[at+n]) {
-			n++
-		}
+		n := set.run(s, at)
 		if n < 10 || n > maxSecretBytes || part == 1 && !strings.HasPrefix(s[at:], "eyJ") {
 			return match{}, false
 		}
@@ -238,8 +235,6 @@ func jwt(s string, from, to int) (match, bool) {
 	}
 	return match{start: from, end: at, from: from, kind: "jwt", rank: rankProvider}, true
 }
-
-func jwtByte(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
 func tokenByte(c byte) bool {
 	return isAlnum(c) || strings.IndexByte("-._~+/=", c) >= 0
@@ -258,8 +253,6 @@ func spaces(s string, at int) int {
 // maxBlanks is the widest gap between a name and its value: programs align them.
 const maxBlanks = 64
 
-// minTokenBytes is the shortest credential of a header that names its scheme,
-// minBareTokenBytes of one that does not.
 const (
 	// minTokenBytes is the shortest credential of a header with a scheme, minBareTokenBytes of
 	// one without.
@@ -368,10 +361,7 @@ func encodedLogin(s string, from, to int) (match, bool) {
 
 // loginAt matches base64 of NAME:PASSWORD at byte at.
 func loginAt(s string, from, at int) (match, bool) {
-	n := 0
-	for at+n < len(s) && n <= maxBasicBytes && (isAlnum(s[at+n]) || s[at+n] == '+' || s[at+n] == '/') {
-		n++
-	}
+	n := newCharset(base64Std).run(s[:min(len(s), at+maxBasicBytes+1)], at)
 	if n < 6 || n > maxBasicBytes {
 		return match{}, false
 	}

@@ -284,17 +284,12 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 }
 
 // findKnown is find for known values only.
-func (r *Redactor) findKnown(s string) (ms []match) {
+func (r *Redactor) findKnown(s string) []match {
 	if r == nil {
 		return nil
 	}
 	t := r.table()
-	t.words.each(s, func(word, to int) {
-		if word >= len(r.rules) {
-			ms = t.forms[word-len(r.rules)].match(ms, s, to)
-		}
-	})
-	return merge(s, t.escaped(ms, s))
+	return merge(s, t.escaped(t.knownIn(s), s))
 }
 
 // merge sorts matches and joins overlapping ones, whose bytes are all replaced.

@@ -6,9 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// maxSchemeBytes and maxUserBytes bound the parts of a URL before its
-// password, maxPasswordBytes the password. minUserTokenBytes is the shortest
-// user that is taken for a token.
 const (
 	// maxSchemeBytes and maxUserBytes bound the parts of a URL before its password,
 	// maxPasswordBytes the password. minUserTokenBytes is the shortest user that counts as a

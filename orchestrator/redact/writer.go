@@ -184,18 +184,12 @@ func wordBegin(s string, at int) int {
 func lastFields(s string, n int) int {
 	i := len(s)
 	for range n {
-		for i > 0 && s[i-1] > ' ' {
-			i--
-		}
-		if i == 0 {
+		if i = wordBegin(s, i); i == 0 {
 			return 0
 		}
 		for i > 0 && s[i-1] <= ' ' {
 			i--
 		}
 	}
-	for i > 0 && s[i-1] > ' ' {
-		i--
-	}
-	return i
+	return wordBegin(s, i)
 }
