@@ -8,54 +8,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/orchestrator/guard/confine"
+	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
 
-// mount is a line of /proc/self/mountinfo.
-type mount struct{ place, kind string }
-
-// parseMounts reads /proc/self/mountinfo. A line of another form is left out.
-func parseMounts(table string) (all []mount) {
-	for line := range strings.Lines(table) {
-		before, after, ok := strings.Cut(line, " - ")
-		head, tail := strings.Fields(before), strings.Fields(after)
-		if !ok || len(head) < 5 || len(tail) < 1 {
-			continue
-		}
-		all = append(all, mount{unescape(head[4]), tail[0]})
-	}
-	return all
-}
-
-// unescape replaces the octal numbers that stand for spaces, tabs, newlines and backslashes.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
 // kindAt returns the file system that a path is on; of two mounts at one place the later
 // one hides the other.
-func kindAt(mounts []mount, path string) (kind string) {
+func kindAt(mounts []confine.Mount, path string) (kind string) {
 	longest := -1
 	for _, m := range mounts {
-		if (m.place == "/" || path == m.place || strings.HasPrefix(path, m.place+"/")) && len(m.place) >= longest {
-			longest, kind = len(m.place), m.kind
+		if quarantine.Within(path, m.Place) && len(m.Place) >= longest {
+			longest, kind = len(m.Place), m.Kind
 		}
 	}
 	return kind
@@ -72,7 +41,7 @@ type Machine struct {
 // Concerns says, a line each, what the folder of this program's state and a project's
 // directory rest on that recording does not work well on.
 func (m *Machine) Concerns(state, project string) (lines []string) {
-	mounts := parseMounts(m.Mounts)
+	mounts, _ := confine.ParseMounts(m.Mounts) // of another form: nothing is said of it
 	wsl := strings.Contains(strings.ToLower(m.Kernel), "microsoft")
 	for _, d := range []struct{ what, path, remedy string }{
 		{"the state folder", state, "name a folder on a local disk with ANAMNESIS_HOME, and run 'anamnesis install' again"},

@@ -1,29 +1,15 @@
 package confine
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"anamnesis/orchestrator/guard/quarantine"
 )
-
-// Mount is one line of /proc/self/mountinfo.
-type Mount struct {
-	id      uint64
-	device  string // major:minor
-	Root    string // the directory of the device that is mounted
-	Place   string // where
-	Kind    string // of file system
-	Options string // of the file system
-}
 
 // Mounts lists the mounts of this process.
 func Mounts() ([]Mount, error) {
@@ -31,30 +17,7 @@ func Mounts() ([]Mount, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list mounts: %w", err)
 	}
-	var all []Mount
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for lines.Scan() {
-		f := strings.Fields(lines.Text()) // id, parent, device, root, place, … "-", kind, source, options
-		at := slices.Index(f, "-")
-		if at < 5 || len(f) < at+3 {
-			return nil, fmt.Errorf("list mounts: unexpected line %q", lines.Text())
-		}
-		id, err := strconv.ParseUint(f[0], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("list mounts: unexpected line %q", lines.Text())
-		}
-		all = append(all, Mount{id: id, device: f[2], Root: unescapeMount(f[3]), Place: unescapeMount(f[4]), Kind: f[at+1], Options: f[len(f)-1]})
-	}
-	return all, lines.Err()
-}
-
-// unescapeMount decodes the octal escapes of mountinfo.
-func unescapeMount(s string) string {
-	for _, c := range []string{" ", "\t", "\n", "#", `\`} {
-		s = strings.ReplaceAll(s, fmt.Sprintf(`\%03o`, c[0]), c)
-	}
-	return s
+	return ParseMounts(string(data))
 }
 
 // withOtherNames adds every other path under which a mount shows the directories, or parts of
