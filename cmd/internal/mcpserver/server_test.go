@@ -134,7 +134,7 @@ func TestTools(t *testing.T) {
 		{"jump_to_step", map[string]any{"step": 1, "reason": "r", "paths": []string{"/etc"}, "task": p.task}, []string{"jump_to_step: path \"/etc\" is outside"}, true},
 		{"diff", map[string]any{"from": 1, "to": 9}, []string{"valid steps are"}, true},
 		{"show_operation", map[string]any{"seq": 2}, []string{"user.said", "Write a."}, false},
-		{"show_operation", map[string]any{"seq": 999}, []string{"no operation 999"}, true},
+		{"show_operation", map[string]any{"seq": 999}, []string{"has no op 999"}, true},
 		{"recall", map[string]any{"query": "cannot find module"}, []string{"No card fits"}, false},
 		{"remember", map[string]any{"lesson": "Run make gen first.", "evidence": "make: *** gen.go missing"}, []string{"Draft card"}, false},
 		{"remember", map[string]any{"lesson": "", "evidence": ""}, []string{"must not be empty"}, true},

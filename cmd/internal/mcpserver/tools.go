@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,6 +20,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
@@ -272,37 +272,21 @@ type showArgs struct {
 	ofTask
 }
 
-// errShown ends a walk over a stream.
-var errShown = errors.New("shown")
-
 func (s *Server) show(_ context.Context, req *mcp.CallToolRequest, in showArgs) (string, error) {
 	st, err := s.find(req, in.Task, reading)
 	if err != nil {
 		return "", err
 	}
-	if in.Seq < 1 || in.Seq > st.Last {
-		return "", fmt.Errorf("no operation %d; the last is %d", in.Seq, st.Last)
+	o, err := inspect.Op(s.svc.Home, st.Opened.Task, in.Seq)
+	if err != nil {
+		return "", err
 	}
-	var text string
-	err = s.svc.Ops(st.Opened.Task, in.Seq-1, func(o op.Op) error {
-		body := state.OpText(o)
-		from := min(max(in.Offset, 0), len(body))
-		for from < len(body) && !utf8.RuneStart(body[from]) {
-			from++
-		}
-		end := min(from+maxResultBytes-512, len(body))
-		for end < len(body) && !utf8.RuneStart(body[end]) {
-			end--
-		}
-		text = fmt.Sprintf("op %d (%s, step %d), as it was recorded, quoted:\n%s", o.Seq,
-			o.Kind(), o.Step, body[from:end])
-		if end < len(body) {
-			text += fmt.Sprintf("\n[bytes %d to %d of %d; offset %d goes on]", from, end, len(body), end)
-		}
-		return errShown
-	})
-	if errors.Is(err, errShown) {
-		err = nil
+	body := state.OpText(o)
+	from := quote.RuneStart(body, max(in.Offset, 0))
+	end := quote.RuneStart(body, from+maxResultBytes-512)
+	text := fmt.Sprintf("op %d (%s, step %d), as it was recorded, quoted:\n%s", o.Seq, o.Kind(), o.Step, body[from:end])
+	if end < len(body) {
+		text += fmt.Sprintf("\n[bytes %d to %d of %d; offset %d goes on]", from, end, len(body), end)
 	}
-	return text, err
+	return text, nil
 }
