@@ -20,7 +20,7 @@ import (
 	"anamnesis/cmd/internal/term"
 )
 
-// Markdown renders a model's text. The zero value returns the lines as they are.
+// Markdown renders a model's text to the width that Fit has set.
 //
 // It walks goldmark's tree itself. Glamour, which renders the same, loads every language and
 // style it knows before main, which was a third of the time that each start of the program took.
@@ -36,15 +36,9 @@ func (md *Markdown) Fit(width int, theme string) {
 
 // Render returns lines without an empty one at either end.
 func (md *Markdown) Render(src string) []string {
-	src = term.Clean(src)
-	var lines []string
-	if md.width == 0 {
-		lines = strings.Split(src, "\n")
-	} else {
-		r := renderer{[]byte(src), md.plain}
-		doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(r.src))
-		lines = r.blocks(doc, max(md.width-2, 10), true)
-	}
+	r := renderer{[]byte(term.Clean(src)), md.plain}
+	doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(r.src))
+	lines := r.blocks(doc, max(md.width-2, 10), true)
 	blank := func(l string) bool { return strings.TrimSpace(Strip(l)) == "" }
 	for len(lines) > 0 && blank(lines[0]) {
 		lines = lines[1:]
