@@ -78,7 +78,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 			return err
 		}
 	}
-	report, err = im.Take(ctx, batch, line.Sessions)
+	report, err = im.ImportAll(ctx, batch, line.Sessions)
 	line.Clear()
 	if err != nil {
 		return err

@@ -209,8 +209,8 @@ func (r Report) String() string {
 		quote.Number(all.Repairs, "repair"))
 }
 
-// Take imports a batch. progress is called with how many sessions were imported.
-func (im *Importer) Take(ctx context.Context, b Batch, progress func(done, all int)) (Report, error) {
+// ImportAll imports a batch. progress is called with how many sessions were imported.
+func (im *Importer) ImportAll(ctx context.Context, b Batch, progress func(done, all int)) (Report, error) {
 	r := Report{Sessions: []Imported{}, Skipped: b.Skipped, Damaged: b.Damaged}
 	for i, file := range b.Todo {
 		progress(i, len(b.Todo))

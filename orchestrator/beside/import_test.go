@@ -333,7 +333,7 @@ func TestOpenCodeSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := im.Take(t.Context(), batch, func(int, int) {})
+	report, err := im.ImportAll(t.Context(), batch, func(int, int) {})
 	if err != nil || len(report.Sessions) != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}

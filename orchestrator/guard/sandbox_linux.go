@@ -160,9 +160,9 @@ func sameIDs(file string) ([]syscall.SysProcIDMap, error) {
 	return out, nil
 }
 
-// Look quarantines what a running command has left so far, and returns a report; empty:
+// Quarantine moves away what a running command has left so far, and returns a report; empty:
 // nothing.
-func (s *Sandbox) Look() string {
+func (s *Sandbox) Quarantine() string {
 	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
 		return ""
 	}

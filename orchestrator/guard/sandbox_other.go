@@ -19,8 +19,8 @@ func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 	return &Sandbox{o: o}, nil
 }
 
-// Look finds nothing on this platform.
-func (s *Sandbox) Look() string { return "" }
+// Quarantine finds nothing on this platform.
+func (s *Sandbox) Quarantine() string { return "" }
 
 // Examine runs move; nothing is quarantined on this platform.
 func (s *Sandbox) Examine(move func() error) (note string, err error) { return "", move() }

@@ -80,7 +80,7 @@ type pathFound struct {
 	Found
 }
 
-func (w *jsonWalk) tell(f Found) {
+func (w *jsonWalk) record(f Found) {
 	if w.o.Found != nil {
 		w.found = append(w.found, pathFound{slices.Clone(w.path), f})
 	}
@@ -123,7 +123,7 @@ func (w *jsonWalk) number(from, to int) {
 		return
 	}
 	f := Found{Marker: w.r.marker(ms[0]), Bytes: w.in[from:to]}
-	w.tell(f)
+	w.record(f)
 	w.put(from, to, `"`+f.Marker+`"`)
 }
 
@@ -216,7 +216,7 @@ func (w *jsonWalk) mark(from, to int, text string, ms []match) {
 	pos := positions{raw: w.in[from+1 : to-1]}
 	for _, m := range ms {
 		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
-		w.tell(f)
+		w.record(f)
 		start := from + 1 + pos.before(m.start)
 		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
 	}

@@ -135,11 +135,13 @@ func (it *item) UnmarshalYAML(n *yaml.Node) error {
 	// id of its call.
 	for _, c := range it.turns[len(it.turns)-1].choices {
 		if len(c.answer.calls) == 0 {
-			return fail(c.answer.line, "the last turn of a loop must make a call: its result decides whether the loop continues")
+			return fail(c.answer.line, "the last turn of a loop must make a call: "+
+				"its result decides whether the loop continues")
 		}
 		for _, call := range c.answer.calls {
 			if call.id != "" {
-				return fail(call.line, "the calls of a loop's last turn must not have an `id`: the script's own id shows the position in the loop")
+				return fail(call.line, "the calls of a loop's last turn must not have an `id`: "+
+					"the script's own id shows the position in the loop")
 			}
 		}
 	}
@@ -219,7 +221,8 @@ type answerForm struct {
 
 // given reports whether the form says anything.
 func (f *answerForm) given() bool {
-	return f.Reply != "" || f.Reasoning != "" || f.Finish != nil || len(f.Calls) > 0 || f.Usage != nil || f.Fault != nil || len(f.Capture) > 0
+	return f.Reply != "" || f.Reasoning != "" || f.Finish != nil || len(f.Calls) > 0 ||
+		f.Usage != nil || f.Fault != nil || len(f.Capture) > 0
 }
 
 // answer checks a form and returns its answer.
@@ -232,7 +235,9 @@ func (f *answerForm) answer(line int) (a answer, err error) {
 	}
 	if u := f.Usage; u != nil {
 		a.usage = &op.Usage{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, Reasoning: u.Reasoning}
-		for name, n := range map[string]int{"prompt": u.Prompt, "cached": u.Cached, "completion": u.Completion, "reasoning": u.Reasoning} {
+		for name, n := range map[string]int{
+			"prompt": u.Prompt, "cached": u.Cached, "completion": u.Completion, "reasoning": u.Reasoning,
+		} {
 			if err := between(line, name, n, 0, maxTokens); err != nil {
 				return a, err
 			}

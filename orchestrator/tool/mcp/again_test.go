@@ -165,7 +165,7 @@ func TestStderr(t *testing.T) {
 	p.keep([]byte("the last words\n"))
 	p.done = make(chan struct{})
 	close(p.done)
-	p.ended(guard.Outcome{Exit: 7}, nil)
+	p.setExit(guard.Outcome{Exit: 7}, nil)
 	if why := p.why(); why != "it ended with exit code 7: the last words" || len(p.errText) > stderrBytes {
 		t.Errorf("%q, %d bytes kept", why, len(p.errText))
 	}

@@ -36,11 +36,11 @@ func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
 	r := &remote{of: of, name: t.Name}
 	r.spec = tool.Spec{
 		Name:        remoteName(of.Server, t.Name, taken),
-		Description: shown(t.Description),
+		Description: printable(t.Description),
 		ReadOnly:    slices.Contains(of.ReadOnlyTools, t.Name),
 	}
 	if r.spec.Description == "" {
-		r.spec.Description = shown(t.Title)
+		r.spec.Description = printable(t.Title)
 	}
 	schema, err := schemaOf(t.InputSchema)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	}
 	res, err := r.of.call(ctx, request{tool: r.name, args: args, again: r.again || r.spec.ReadOnly, env: env})
 	if r.of.confined() {
-		if note := r.of.o.Sandbox.Look(); note != "" { // as after a command
+		if note := r.of.o.Sandbox.Quarantine(); note != "" { // as after a command
 			res.Text += "\n[" + note + "]"
 		}
 	}
@@ -150,7 +150,7 @@ func visibleTexts(v any, depth int) (any, error) {
 		out := make(map[string]any, len(v))
 		for k, x := range v {
 			if text, ok := x.(string); ok && (k == "description" || k == "title" || k == "$comment") {
-				out[k] = shown(text)
+				out[k] = printable(text)
 				continue
 			}
 			var err error
@@ -163,8 +163,8 @@ func visibleTexts(v any, depth int) (any, error) {
 	return v, nil
 }
 
-// shown returns a server's text as model and user see it.
-func shown(s string) string {
+// printable returns a server's text as model and user see it.
+func printable(s string) string {
 	text, _ := headAndTail(strings.TrimSpace(tool.Visible(s)), maxDescriptionRunes)
 	return text
 }

@@ -208,7 +208,7 @@ func (s *Set) Tools(ctx context.Context) tool.Offer {
 			continue
 		}
 		m.refresh(ctx)
-		text := s.look(ctx, m)
+		text := s.newsOf(ctx, m)
 		if text != m.news {
 			m.news = text
 			if text != "" {
@@ -229,9 +229,9 @@ func (s *Set) Tools(ctx context.Context) tool.Offer {
 	return out
 }
 
-// look returns the news of a server, empty if all is well. It asks the user about changed
+// newsOf returns the news of a server, empty if all is well. It asks the user about changed
 // descriptions of tools.
-func (s *Set) look(ctx context.Context, m *member) string {
+func (s *Set) newsOf(ctx context.Context, m *member) string {
 	m.mu.Lock()
 	failed, ready, hash, tools := m.failed, m.ready || m.idle, m.said, m.tools
 	m.mu.Unlock()

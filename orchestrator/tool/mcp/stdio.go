@@ -95,7 +95,7 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 				p.keep(b)
 			},
 		})
-		p.ended(out, err)
+		p.setExit(out, err)
 		if out.Note != "" && o.Note != nil {
 			o.Note(fmt.Sprintf("MCP server %s: %s", s.Name, out.Note))
 		}
@@ -245,7 +245,8 @@ func (p *process) aside() string {
 	return fmt.Sprintf("; its output has lines that are not messages, the last is %q", oneLine(p.stray))
 }
 
-func (p *process) ended(out guard.Outcome, err error) {
+// setExit records why the process ended, with the end of what it printed.
+func (p *process) setExit(out guard.Outcome, err error) {
 	var start *guard.StartError
 	end := fmt.Sprintf("it ended with exit code %d", out.Exit)
 	switch {

@@ -136,8 +136,8 @@ type watched func(p []byte)
 
 func (w watched) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// take is a guard.Command's Output. If the other stream wrote last, its held lines come first.
-func (o *outputs) take(s guard.Stream, p []byte) {
+// write is a guard.Command's Output. If the other stream wrote last, its held lines come first.
+func (o *outputs) write(s guard.Stream, p []byte) {
 	if s != o.last {
 		_ = o.streams[o.last].redacted.Lines() // a stream never fails
 		o.last = s

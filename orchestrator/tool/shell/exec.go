@@ -28,7 +28,7 @@ type Exec struct {
 func Run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
 	out := newOutputs(MaxOutputRunes, MaxLineRunes, env)
 	c := command(env, e)
-	c.Output = out.take
+	c.Output = out.write
 	if e.Stdin != nil {
 		theirs, ours, err := os.Pipe()
 		if err != nil {

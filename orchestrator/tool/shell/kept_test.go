@@ -33,7 +33,7 @@ func TestKeptProperties(t *testing.T) {
 		var all []byte
 		for _, p := range pieces {
 			all = append(all, p...)
-			o.take(guard.Stdout, p)
+			o.write(guard.Stdout, p)
 		}
 		res := o.result(guard.Outcome{}, time.Second)
 		if (res.Cut > 0) != (len(rec) > 0) || len(res.Kept) != len(rec) {
@@ -64,7 +64,7 @@ func TestKeptParts(t *testing.T) {
 		o := newOutputs(1000, 100, &tool.Env{Keep: rec.keep})
 		piece := []byte(strings.Repeat(text, 3000))
 		for n := 0; n <= MaxKeptBytes; n += len(piece) {
-			o.take(guard.Stdout, piece)
+			o.write(guard.Stdout, piece)
 		}
 		res := o.result(guard.Outcome{}, time.Second)
 		total := 0
@@ -93,7 +93,7 @@ func TestKeptFails(t *testing.T) {
 		return 7, nil
 	}}
 	o := newOutputs(100, 50, env)
-	o.take(guard.Stdout, []byte(strings.Repeat("a line of output\n", 4*keptPartBytes/17)))
+	o.write(guard.Stdout, []byte(strings.Repeat("a line of output\n", 4*keptPartBytes/17)))
 	res := o.result(guard.Outcome{}, time.Second)
 	if calls != 2 || !strings.Contains(res.Text, "recall with op 7 and from 34 shows it") || !strings.Contains(res.Text, "bytes could not be kept: the disk is full") {
 		t.Errorf("%d calls; text %s", calls, res.Text)

@@ -51,7 +51,7 @@ func TestCutsThroughSecrets(t *testing.T) {
 					env := tool.Env{Redactor: r}
 					o := newOutputs(runes, line, &env)
 					for p := range slices.Chunk([]byte(text), size) {
-						o.take(guard.Stdout, p)
+						o.write(guard.Stdout, p)
 					}
 					res := o.result(guard.Outcome{}, time.Second)
 					if part := spilled(res.Text+res.Stdout, secret); part != "" {
@@ -78,7 +78,7 @@ func TestCutsThroughAKey(t *testing.T) {
 	env := tool.Env{Redactor: redact.New(nil, nil)}
 	for before := range 30 {
 		o := newOutputs(600, 100, &env)
-		o.take(guard.Stdout, []byte(strings.Repeat("a line of text\n", before)+key.String()+"the end\n"))
+		o.write(guard.Stdout, []byte(strings.Repeat("a line of text\n", before)+key.String()+"the end\n"))
 		if res := o.result(guard.Outcome{}, time.Second); strings.Contains(res.Text, "b3x9Z7Qw") || strings.Contains(res.Text, "Qw==") || res.Cut == 0 {
 			t.Fatalf("%d lines before it: %s", before, res.Text)
 		}
@@ -96,7 +96,7 @@ func TestOutputsInTurns(t *testing.T) {
 	}{
 		{guard.Stdout, "one\n"}, {guard.Stderr, "two\n"}, {guard.Stdout, "three Kn0wQz"}, {guard.Stderr, "four\n"}, {guard.Stdout, "Pl4iVxW7jK\n"}, {guard.Stderr, "five"},
 	} {
-		o.take(p.s, []byte(p.text))
+		o.write(p.s, []byte(p.text))
 	}
 	res := o.result(guard.Outcome{}, time.Second)
 	mark := res.Secrets[0].Marker
