@@ -88,20 +88,8 @@ func secretName(name string) bool {
 	if slices.ContainsFunc(strings.Split(upper, "_"), func(word string) bool { return slices.Contains(strings.Fields(secretWords), word) }) {
 		return true
 	}
-	for _, p := range strings.Fields(secretPrefixes) {
-		if strings.HasPrefix(upper, p) {
-			return true
-		}
+	has := func(list string, is func(name, part string) bool) bool {
+		return slices.ContainsFunc(strings.Fields(list), func(part string) bool { return is(upper, part) })
 	}
-	for _, s := range strings.Fields(secretSuffixes) {
-		if strings.HasSuffix(upper, s) {
-			return true
-		}
-	}
-	for _, part := range strings.Fields(secretParts) {
-		if strings.Contains(upper, part) {
-			return true
-		}
-	}
-	return false
+	return has(secretPrefixes, strings.HasPrefix) || has(secretSuffixes, strings.HasSuffix) || has(secretParts, strings.Contains)
 }

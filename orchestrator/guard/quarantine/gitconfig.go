@@ -119,16 +119,21 @@ func settingName(section, sub, key string) string {
 // configLines are the settings of a configuration of another author.
 func configLines(text string) map[string]bool {
 	lines := map[string]bool{}
+	eachSetting(text, func(section, sub string, m []string) { lines[configLine(section, sub, m[0])] = true })
+	return lines
+}
+
+// eachSetting visits the settings of a configuration, each as configSetting matches its line.
+func eachSetting(text string, visit func(section, sub string, m []string)) {
 	section, sub := "", ""
 	for line := range strings.Lines(text) {
 		bare := strings.TrimRight(line, "\r\n")
 		if m := configSection().FindStringSubmatch(bare); m != nil {
 			section, sub = strings.ToLower(m[1]), m[2]
-		} else if configSetting().MatchString(bare) {
-			lines[configLine(section, sub, bare)] = true
+		} else if m := configSetting().FindStringSubmatch(bare); m != nil {
+			visit(section, sub, m)
 		}
 	}
-	return lines
 }
 
 func configLine(section, sub, line string) string {

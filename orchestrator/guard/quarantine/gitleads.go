@@ -30,15 +30,9 @@ func (p configPlace) trusts(section, sub string, m []string, line string) bool {
 // path.
 func configLeads(text, dir string) string {
 	var out strings.Builder
-	section, sub := "", ""
-	for line := range strings.Lines(text) {
-		bare := strings.TrimRight(line, "\r\n")
-		if m := configSection().FindStringSubmatch(bare); m != nil {
-			section, sub = strings.ToLower(m[1]), m[2]
-		} else if m := configSetting().FindStringSubmatch(bare); m != nil {
-			out.WriteString(leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), dir))
-		}
-	}
+	eachSetting(text, func(section, sub string, m []string) {
+		out.WriteString(leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), dir))
+	})
 	return out.String()
 }
 
