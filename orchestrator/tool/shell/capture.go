@@ -161,16 +161,21 @@ type whole struct {
 func (w *whole) next(p []byte) []byte {
 	if len(w.held) > 0 {
 		p = append(w.held, p...)
-		w.held = nil
 	}
+	end := len(p) - unfinished(p)
+	w.held = bytes.Clone(p[end:])
+	return p[:end]
+}
+
+// unfinished returns how many bytes at the end begin a character that is not complete.
+func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if b := p[len(p)-n]; utf8.RuneStart(b) {
-			if !utf8.FullRune(p[len(p)-n:]) {
-				w.held = bytes.Clone(p[len(p)-n:])
-				p = p[:len(p)-n]
+		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return n
 			}
 			break
 		}
 	}
-	return p
+	return 0
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // The limits of the kept part of an output that is too long to be shown.
@@ -63,15 +62,7 @@ func partEnd(p []byte) int {
 	if i := bytes.LastIndexByte(p, '\n'); i >= 0 {
 		return i + 1
 	}
-	for n := 1; n < utf8.UTFMax; n++ {
-		if b := p[len(p)-n]; utf8.RuneStart(b) {
-			if !utf8.FullRune(p[len(p)-n:]) {
-				return len(p) - n
-			}
-			break
-		}
-	}
-	return len(p)
+	return len(p) - unfinished(p)
 }
 
 // hand records the first n held bytes.
