@@ -43,7 +43,7 @@ func captures(form map[string]yaml.Node) (out []capture, err error) {
 
 // fill replaces {{name}} in the answer's text and arguments by what the captures find in the
 // request, the last match of each.
-func (a answer) fill(r model.Request) (answer, *Mismatch) {
+func (m *Model) fill(r model.Request, a answer) (answer, error) {
 	if len(a.captures) == 0 {
 		return a, nil
 	}
@@ -52,8 +52,7 @@ func (a answer) fill(r model.Request) (answer, *Mismatch) {
 	for _, c := range a.captures {
 		found := c.re.FindAllStringSubmatch(text, -1)
 		if len(found) == 0 {
-			return a, &Mismatch{Line: c.line, Purpose: r.Purpose, Turn: r.Turn,
-				Expected: fmt.Sprintf("all-joined to match the capture %q, %q", c.name, c.re), Got: sample(r, []string{text})}
+			return a, m.lost(r, c.line, fmt.Sprintf("all-joined to match the capture %q, %q", c.name, c.re), sample(r, []string{text}))
 		}
 		pairs = append(pairs, "{{"+c.name+"}}", found[len(found)-1][1])
 	}

@@ -137,19 +137,15 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 		return m.askSubagent(ctx, r, on)
 	}
 	cue, err := m.find(r)
+	if err == nil {
+		err = m.check(r, cue)
+	}
+	if err == nil {
+		cue.answer, err = m.fill(r, cue.answer)
+	}
 	if err != nil {
 		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: err}
 	}
-	if mis := cue.check(r); mis != nil {
-		mis.File = m.file
-		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: mis}
-	}
-	answer, mis := cue.answer.fill(r)
-	if mis != nil {
-		mis.File = m.file
-		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: mis}
-	}
-	cue.answer = answer
 	return m.play(ctx, r, cue, on)
 }
 
@@ -227,10 +223,10 @@ func (m *Model) findRule(r model.Request, list string, rules []rule) (cue, error
 }
 
 // check returns the first expectation that does not hold, or nil.
-func (c cue) check(r model.Request) *Mismatch {
+func (m *Model) check(r model.Request, c cue) error {
 	for _, e := range c.expect {
 		if want, got := e.failure(r); want != "" {
-			return &Mismatch{Line: e.line, Purpose: r.Purpose, Turn: r.Turn, Expected: want, Got: got}
+			return m.lost(r, e.line, want, got)
 		}
 	}
 	return nil
