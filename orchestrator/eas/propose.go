@@ -68,10 +68,11 @@ func Gather(
 	notes = append(notes, more...)
 	found = append(found, proposal.FromHistory(hist, table)...)
 	found = append(found, proposal.FromTable(base, table)...)
-	published, more, err := publishedProposals(h, table)
+	figures, err := readPublished(h)
 	if err != nil {
 		return nil, nil, err
 	}
+	published, more := proposal.FromPublished(figures, table)
 	notes = append(notes, more...)
 	found = append(found, published...)
 	proposal.Sort(found)

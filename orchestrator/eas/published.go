@@ -12,7 +12,6 @@ import (
 	"strings"
 	"unicode"
 
-	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/remedy"
@@ -43,15 +42,6 @@ func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
 		return nil, remedy.With(session.Usagef("%s: %v", publishedFile(h), err), remedy.Search, "")
 	}
 	return found, nil
-}
-
-func publishedProposals(h taskdir.Home, t *attention.Table) ([]proposal.Proposal, []string, error) {
-	figures, err := readPublished(h)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, notes := proposal.FromPublished(figures, t)
-	return found, notes, nil
 }
 
 // Search searches for published figures of models and stores them. If a search, a page or an
