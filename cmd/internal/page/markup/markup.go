@@ -116,10 +116,6 @@ func quoteImage(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Walk
 	return ast.WalkContinue, err
 }
 
-func link(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	return ast.WalkContinue, anchor(w, string(n.(*ast.Link).Destination), entering)
-}
-
 func autoLink(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -134,9 +130,10 @@ func autoLink(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.Walk
 	return ast.WalkContinue, err
 }
 
-// anchor writes the tags of a link around its text. If the address may not be a link, it
+// link writes the tags of a link around its text. If the address may not be a link, it
 // follows the text.
-func anchor(w util.BufWriter, dest string, entering bool) error {
+func link(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	dest := string(n.(*ast.Link).Destination)
 	to, ok := external(dest)
 	text := ""
 	switch {
@@ -149,7 +146,7 @@ func anchor(w util.BufWriter, dest string, entering bool) error {
 		text = " (" + html.EscapeString(dest) + ")"
 	}
 	_, err := w.WriteString(text)
-	return err
+	return ast.WalkContinue, err
 }
 
 func openAnchor(to string) string {
