@@ -33,7 +33,7 @@ const (
 )
 
 // PairCards returns the commands in the request's operations that failed and later succeeded on the
-// path that stayed, each as the card that a user may approve. onPath tells of each step whether it lies
+// path that stayed, each as the card that a user may approve. onPath reports for each step whether it lies
 // on that path. No model is asked, and equal requests return equal cards.
 func PairCards(r *Request, onPath []bool) []*card.Card {
 	var calls []pair.Call

@@ -37,7 +37,7 @@ type Request struct {
 	Effects []string
 
 	// NoCards means that the pass only makes room in the context, as it also does if Standing is set. A
-	// failure in work that goes on is no lesson yet.
+	// failure in unfinished work gives no lesson yet.
 	NoCards bool
 
 	// Over means that the task is finished. The ranges are paths that it left, the last of which ends with

@@ -17,7 +17,7 @@ type tainter struct {
 	files map[string]uint64 // tainted files, relative to the world, by the operation that tainted them
 }
 
-// unnamedFiles stands in tainter.files for files whose names were not recorded: any file may be one.
+// unnamedFiles is the entry of tainter.files for files whose names were not recorded. It matches any file.
 const unnamedFiles = ""
 
 func newTainter(dir string, before []string) *tainter {

@@ -34,7 +34,7 @@ type Row struct {
 	Source     string     `json:"source"`     // where EAS comes from
 	Updated    string     `json:"updated"`    // yyyy-mm-dd
 	By         string     `json:"by"`         // who or what set it
-	Origin     string     `json:"origin"`     // the file the row stands in
+	Origin     string     `json:"origin"`     // the file that has the row
 	Line       int        `json:"line"`       // and its line there
 
 	globs   []glob
@@ -52,7 +52,7 @@ type EAS struct {
 	Source     string     `json:"source"`     // where EAS comes from, for people
 	Updated    string     `json:"updated,omitempty"`
 	By         string     `json:"by,omitempty"`
-	Origin     string     `json:"origin,omitempty"` // the file the row stands in
+	Origin     string     `json:"origin,omitempty"` // the file that has the row
 	Known      bool       `json:"known"`            // a row covers the model
 	// Ignored is the larger EAS of a row that may only lower it; 0: there is none.
 	Ignored int `json:"ignored,omitempty"`

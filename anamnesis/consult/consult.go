@@ -1,4 +1,4 @@
-// Package consult asks a model a question: it has the model, filled prompts and decoded
+// Package consult asks a model a question: it declares the model, fills prompts and decodes
 // replies.
 package consult
 

@@ -77,9 +77,9 @@ type statement struct {
 	From []string `json:"from"`
 }
 
-// Write proposes a card for a group. The model may leave cards out, or decline (a *[Declined]). What
-// it says is kept only where it names the cards it has it from, and where its quotes and numbers occur
-// in those.
+// Write proposes a card for a group. The model may leave cards out, or decline (a *[Declined]). A
+// statement is accepted only if it names the cards that it is taken from, and if its quotes and numbers
+// occur in them.
 func (w Writer) Write(ctx context.Context, g Group, now time.Time) (*Proposal, error) {
 	p, err := w.ask(ctx, g, now)
 	if err != nil && !errors.As(err, new(*Declined)) {

@@ -67,7 +67,7 @@ func Read(o Output) (Failure, bool) {
 }
 
 // filtered reports whether the last pipeline of a shell line starts with a build or a run of
-// tests and goes on with a filter.
+// tests and ends with a filter.
 func filtered(command string) bool {
 	if !strings.Contains(command, "|") || strings.Contains(command, "pipefail") {
 		return false

@@ -85,8 +85,8 @@ func programs(command string) []string {
 	return out
 }
 
-// abortReason says how a harness ended the call before it was done or begun, such as
-// "timeout"; empty where none says so. It says so in its first or its last words.
+// abortReason returns why an agent's harness ended the call early or did not start it, such as
+// "timeout"; empty if it finished. The harness says so in the first or the last words of the output.
 // ran: a process ran, so that its own words do not count for the harness's.
 func (p *page) abortReason(ran bool) string {
 	const most = 3

@@ -222,9 +222,8 @@ var (
 	code     = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^>\s|^\d+\s*[:|]\s`)
 )
 
-// The ways in which a call ended before it was done or begun: each line says so
-// in the words of some agent's harness. Those marked notRun count only where no
-// process ran: a program may say the same of its own arguments.
+// endings are the phrases by which agents' harnesses report a call that was ended early or not started.
+// Those marked notRun count only if no process ran: a program may print the same about its own arguments.
 var endings = []struct {
 	reason  string
 	notRun  bool

@@ -1,9 +1,9 @@
 // Package probe measures a model's effective attention span: the longest text over which it
 // still answers nearly as well as over a short one.
 //
-// It asks about texts of its own making, of at most four lengths. A text hides what is said of
-// twelve people between sentences that say nothing; the questions ask about four of them in
-// other words than the text's, as NoLiMa does, so that no search for words finds the answer.
+// It asks about generated texts of at most four lengths. A text hides facts about twelve people among
+// filler sentences. The questions ask about four of them in words that the text does not use, as NoLiMa
+// does, so that the answer cannot be found by matching words.
 // Texts are generated from a seed: a run can be repeated, and no model was trained on them.
 // The result is a proposal (Result.Row); nothing is written here.
 package probe

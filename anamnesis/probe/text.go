@@ -36,7 +36,7 @@ type Item struct {
 	System, Text string
 	Tokens       int      // of both, as counted
 	Answers      []string // first names, in the order of the questions
-	people       []string // all whom the text tells of
+	people       []string // everyone with a fact in the text
 }
 
 // Build makes the text of an index; equal arguments produce equal items. The text is as long as

@@ -170,7 +170,7 @@ func Ends(text string, n int, between string) string {
 
 // HeadTail keeps the beginning and the end of text within about max tokens
 // by count, with a line between that says how many bytes are missing. The
-// cost is linear in what is kept, not in the text.
+// cost is linear in the result, not in the text.
 func HeadTail(text string, maxTokens int, count func(string) int) string {
 	if maxTokens <= 0 || text == "" {
 		return ""

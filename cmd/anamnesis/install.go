@@ -78,9 +78,9 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 		return err
 	}
 	var problems []string
-	asks := false
+	changed := false
 	for _, c := range changes {
-		if asks = asks || len(c.Files)+len(c.Purge) > 0; c.Problem != nil {
+		if changed = changed || len(c.Files)+len(c.Purge) > 0; c.Problem != nil {
 			problems = append(problems, fmt.Sprintf("%s stays configured: %s", c.Agent,
 				strings.ReplaceAll(c.Problem.Error(), "\n", "; ")))
 		}
@@ -88,9 +88,9 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 	partial := exit.Usagef("%s; hooks that stay end with 0 and do nothing when this program is gone",
 		strings.Join(problems, "; "))
 	switch {
-	case !asks && len(problems) > 0:
+	case !changed && len(problems) > 0:
 		return partial
-	case !asks:
+	case !changed:
 		a.println("nothing to change")
 		return p.Apply(ctx, svc, verb, install.Change{}) // recorders may run all the same
 	}

@@ -39,13 +39,13 @@ type Agent struct {
 	conn *sdk.AgentSideConnection
 	out  *announcer
 
-	mu    sync.Mutex
-	seats map[sdk.SessionId]*seat
-	turns sync.WaitGroup
+	mu       sync.Mutex
+	sessions map[sdk.SessionId]*editorSession
+	turns    sync.WaitGroup
 }
 
-// seat is an editor's side of one session.
-type seat struct {
+// editorSession is an editor's side of one session.
+type editorSession struct {
 	id      sdk.SessionId // the task's id
 	dir     string
 	servers []mcp.Server // named by the editor
@@ -61,7 +61,7 @@ type seat struct {
 // Serve serves an editor until its input or ctx ends. A turn under way then ends as
 // interrupted.
 func Serve(ctx context.Context, o Options, in io.Reader, out, stderr io.Writer) error {
-	a := &Agent{o: o, seats: map[sdk.SessionId]*seat{}, out: &announcer{w: out, waiting: map[string][]byte{}}}
+	a := &Agent{o: o, sessions: map[sdk.SessionId]*editorSession{}, out: &announcer{w: out, waiting: map[string][]byte{}}}
 	ready := make(chan struct{})
 	a.conn = sdk.NewAgentSideConnection(a, a.out, &gatedReader{checked(in, &lines{w: a.out}), ready})
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})))
@@ -71,7 +71,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out, stderr io.Writer) 
 	case <-a.conn.Done():
 	}
 	a.mu.Lock()
-	for _, s := range a.seats {
+	for _, s := range a.sessions {
 		s.stop(context.Cause(ctx))
 	}
 	a.mu.Unlock()
@@ -177,12 +177,12 @@ func (a *Agent) NewSession(_ context.Context, p sdk.NewSessionRequest) (sdk.NewS
 	if err != nil {
 		return sdk.NewSessionResponse{}, err
 	}
-	s := &seat{id: sdk.SessionId("editor_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12]), dir: dir}
+	s := &editorSession{id: sdk.SessionId("editor_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12]), dir: dir}
 	if s.servers, err = servers(p.McpServers); err != nil {
 		return sdk.NewSessionResponse{}, err
 	}
 	a.mu.Lock()
-	a.seats[s.id] = s
+	a.sessions[s.id] = s
 	a.mu.Unlock()
 	if err := a.out.after(s.id, sdk.SessionNotification{SessionId: s.id, Update: offered()}); err != nil {
 		return sdk.NewSessionResponse{}, failed(err)
@@ -253,8 +253,8 @@ func offered() sdk.SessionUpdate {
 	return sdk.SessionUpdate{AvailableCommandsUpdate: u}
 }
 
-// attach opens a seat at a task that exists, and returns its modes.
-func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list []sdk.McpServer) (*seat,
+// attach connects the editor to a task that exists, and returns its modes.
+func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list []sdk.McpServer) (*editorSession,
 	*sdk.SessionModeState, error) {
 	svc, _, _, err := a.open(dir)
 	if err != nil {
@@ -270,15 +270,15 @@ func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list [
 	if o := st.Opened.Origin; o != nil {
 		return nil, nil, refused("task %s is a session of %s: continue it there", id, o.Agent)
 	}
-	s := &seat{id: id, dir: st.Opened.Dir, begun: true} // a project that was moved is refused when the task is opened
+	s := &editorSession{id: id, dir: st.Opened.Dir, begun: true} // a project that was moved is refused when the task is opened
 	if s.servers, err = servers(list); err != nil {
 		return nil, nil, err
 	}
 	a.mu.Lock()
-	if old := a.seats[id]; old != nil {
+	if old := a.sessions[id]; old != nil {
 		old.stop(nil)
 	}
-	a.seats[id] = s
+	a.sessions[id] = s
 	a.mu.Unlock()
 	return s, modes(st.Grants.Mode), failed(a.update(ctx, id, offered()))
 }
@@ -333,10 +333,10 @@ func (a *Agent) ListSessions(_ context.Context, p sdk.ListSessionsRequest) (r sd
 	return r, failed(err)
 }
 
-func (a *Agent) seat(id sdk.SessionId) (*seat, error) {
+func (a *Agent) session(id sdk.SessionId) (*editorSession, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := a.seats[id]; s != nil {
+	if s := a.sessions[id]; s != nil {
 		return s, nil
 	}
 	return nil, refused("session %s is not open: load or resume it first", id)
@@ -344,7 +344,7 @@ func (a *Agent) seat(id sdk.SessionId) (*seat, error) {
 
 // SetSessionMode sets the approval mode, from the next prompt on.
 func (a *Agent) SetSessionMode(_ context.Context, p sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
-	s, err := a.seat(p.SessionId)
+	s, err := a.session(p.SessionId)
 	if err != nil {
 		return sdk.SetSessionModeResponse{}, err
 	}
@@ -360,7 +360,7 @@ func (a *Agent) SetSessionMode(_ context.Context, p sdk.SetSessionModeRequest) (
 
 // Cancel interrupts the turn under way.
 func (a *Agent) Cancel(_ context.Context, p sdk.CancelNotification) error {
-	s, err := a.seat(p.SessionId)
+	s, err := a.session(p.SessionId)
 	if err == nil {
 		s.stop(nil)
 	}
@@ -369,19 +369,19 @@ func (a *Agent) Cancel(_ context.Context, p sdk.CancelNotification) error {
 
 // CloseSession interrupts the turn under way and forgets the session. The task stays.
 func (a *Agent) CloseSession(_ context.Context, p sdk.CloseSessionRequest) (sdk.CloseSessionResponse, error) {
-	s, err := a.seat(p.SessionId)
+	s, err := a.session(p.SessionId)
 	if err != nil {
 		return sdk.CloseSessionResponse{}, err
 	}
 	s.stop(nil)
 	a.mu.Lock()
-	delete(a.seats, p.SessionId)
+	delete(a.sessions, p.SessionId)
 	a.mu.Unlock()
 	return sdk.CloseSessionResponse{}, nil
 }
 
 // stop ends the turn under way. A nil cause is the user.
-func (s *seat) stop(cause error) {
+func (s *editorSession) stop(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel != nil {

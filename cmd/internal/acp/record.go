@@ -200,9 +200,8 @@ func (c *chat) stop(ctx context.Context) {
 	c.text, c.calls = "", map[string]*toolCall{}
 }
 
-// record records an update. asks: the agent waits for a permission, and the call has not
-// begun.
-func (c *chat) record(ctx context.Context, u *update, asks bool) {
+// record records an update. waiting means that the agent waits for a permission: the call has not started.
+func (c *chat) record(ctx context.Context, u *update, waiting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -234,10 +233,10 @@ func (c *chat) record(ctx context.Context, u *update, asks bool) {
 	}
 	ended := u.Status == "completed" || u.Status == "failed"
 	own := t.own()
-	if !t.begun && !own && (asks || ended || u.Status == "in_progress" || t.described()) {
+	if !t.begun && !own && (waiting || ended || u.Status == "in_progress" || t.described()) {
 		t.begun, c.text = true, ""
 		e := t.event(u.ToolCallID)
-		e["running"] = !asks
+		e["running"] = !waiting
 		c.send(ctx, "PreToolUse", e)
 	}
 	if !ended {
@@ -465,7 +464,7 @@ func (t *toolCall) event(id string) map[string]any {
 	return set(name, input)
 }
 
-// maxTextBytes is how much of a result is told.
+// maxTextBytes is the length to which the text of a result is clipped.
 const maxTextBytes = 1 << 20
 
 // result returns the text of an ended call, whether it says itself that it failed, and the exit

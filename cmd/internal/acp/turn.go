@@ -28,7 +28,7 @@ import (
 func (a *Agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResponse, error) {
 	a.turns.Add(1)
 	defer a.turns.Done()
-	s, err := a.seat(p.SessionId)
+	s, err := a.session(p.SessionId)
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
@@ -112,9 +112,9 @@ func (v *viewer) turn(ctx context.Context, open func() (*session.Session, error)
 		}
 		return r, failed(err)
 	}
-	v.seat.mu.Lock()
-	v.seat.begun = true
-	v.seat.mu.Unlock()
+	v.session.mu.Lock()
+	v.session.begun = true
+	v.session.mu.Unlock()
 	for _, w := range s.Opening {
 		v.note(w)
 	}
@@ -151,8 +151,8 @@ func errorIf(cond bool, text string) error {
 
 // viewer shows a task's operations as updates of a session.
 type viewer struct {
-	a    *Agent
-	seat *seat
+	a       *Agent
+	session *editorSession
 
 	mu       sync.Mutex
 	past     bool // the operations are of earlier turns
@@ -164,8 +164,8 @@ type viewer struct {
 	err      error
 }
 
-func newViewer(a *Agent, s *seat, past bool) *viewer {
-	v := &viewer{a: a, seat: s, past: past, ids: map[string]sdk.ToolCallId{}, changes: map[string][]file.Change{}}
+func newViewer(a *Agent, s *editorSession, past bool) *viewer {
+	v := &viewer{a: a, session: s, past: past, ids: map[string]sdk.ToolCallId{}, changes: map[string][]file.Change{}}
 	v.printer = view.NewText(nil, &v.printed, width, s.dir, view.NoOutputs)
 	return v
 }
@@ -173,7 +173,7 @@ func newViewer(a *Agent, s *seat, past bool) *viewer {
 // send shows an update. The first error ends all showing.
 func (v *viewer) send(u sdk.SessionUpdate) {
 	if v.err == nil {
-		v.err = v.a.update(context.Background(), v.seat.id, u)
+		v.err = v.a.update(context.Background(), v.session.id, u)
 	}
 }
 
@@ -259,13 +259,13 @@ func (v *viewer) op(o op.Op) {
 		for _, c := range b.Calls {
 			// some models count their calls from 1 with each reply
 			v.ids[c.ID] = sdk.ToolCallId(fmt.Sprintf("%d.%s", o.Seq, c.ID))
-			v.send(sdk.StartToolCall(v.ids[c.ID], tool.Display(c, v.seat.dir), sdk.WithStartKind(kindOf(c.Name)),
+			v.send(sdk.StartToolCall(v.ids[c.ID], tool.Display(c, v.session.dir), sdk.WithStartKind(kindOf(c.Name)),
 				sdk.WithStartStatus(sdk.ToolCallStatusPending),
 				sdk.WithStartRawInput(arguments(c))))
 		}
 	case *op.ToolCalled:
 		v.send(sdk.UpdateToolCall(v.id(b.Call),
-			sdk.WithUpdateTitle(tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, v.seat.dir)),
+			sdk.WithUpdateTitle(tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, v.session.dir)),
 			sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
 	case *op.ToolReturned:
 		v.returned(b)
@@ -333,7 +333,7 @@ func kindOf(name string) sdk.ToolKind {
 // editing shows what a call is about to change.
 func (v *viewer) editing(c op.Call, changes []file.Change) {
 	v.changes[c.ID] = changes
-	v.send(sdk.UpdateToolCall(v.id(c.ID), sdk.WithUpdateContent(diffs(v.seat.dir, changes))))
+	v.send(sdk.UpdateToolCall(v.id(c.ID), sdk.WithUpdateContent(diffs(v.session.dir, changes))))
 }
 
 func diffs(dir string, changes []file.Change) []sdk.ToolCallContent {
@@ -359,7 +359,7 @@ func (v *viewer) returned(b *op.ToolReturned) {
 	}
 	content := []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(b.Text))}
 	if changes := v.changes[b.Call]; len(changes) > 0 && status == sdk.ToolCallStatusCompleted {
-		content = diffs(v.seat.dir, changes)
+		content = diffs(v.session.dir, changes)
 	}
 	delete(v.changes, b.Call)
 	v.send(sdk.UpdateToolCall(v.id(b.Call), sdk.WithUpdateStatus(status), sdk.WithUpdateContent(content)))
@@ -373,7 +373,7 @@ type option struct {
 
 // ask asks the user in the editor; empty: no answer.
 func (v *viewer) ask(ctx context.Context, call sdk.ToolCallUpdate, options []option) string {
-	r := sdk.RequestPermissionRequest{SessionId: v.seat.id, ToolCall: call}
+	r := sdk.RequestPermissionRequest{SessionId: v.session.id, ToolCall: call}
 	for _, o := range options {
 		r.Options = append(r.Options, sdk.PermissionOption{Kind: o.kind,
 			OptionId: sdk.PermissionOptionId(o.id), Name: o.name})
@@ -388,7 +388,7 @@ func (v *viewer) ask(ctx context.Context, call sdk.ToolCallUpdate, options []opt
 // approve asks whether a call may run.
 func (v *viewer) approve(ctx context.Context, q gate.Question) gate.Answer {
 	v.mu.Lock()
-	title, content := tool.Display(q.Call, v.seat.dir), diffs(v.seat.dir, v.changes[q.ID])
+	title, content := tool.Display(q.Call, v.session.dir), diffs(v.session.dir, v.changes[q.ID])
 	if q.Note != "" {
 		content = append(content, sdk.ToolContent(sdk.TextBlock(q.Note)))
 	}

@@ -286,7 +286,7 @@ func (s *Server) show(_ context.Context, req *mcp.CallToolRequest, in showArgs) 
 	end := quote.RuneStart(body, from+maxResultBytes-512)
 	text := fmt.Sprintf("op %d (%s, step %d), as it was recorded, quoted:\n%s", o.Seq, o.Kind(), o.Step, body[from:end])
 	if end < len(body) {
-		text += fmt.Sprintf("\n[bytes %d to %d of %d; offset %d goes on]", from, end, len(body), end)
+		text += fmt.Sprintf("\n[bytes %d to %d of %d; continue with offset %d]", from, end, len(body), end)
 	}
 	return text, nil
 }

@@ -49,7 +49,7 @@ func (s *Server) undoable() *review.Done {
 	return &last
 }
 
-// queuePlace is where a card stands in the queue.
+// queuePlace is the position of a card in the queue.
 type queuePlace struct {
 	At, Of     int    // from 1; At is 0 for a card that does not wait
 	Prev, Next string // "" at the ends

@@ -146,7 +146,7 @@ func (v *view) outcome(r *report.Report) {
 	}
 }
 
-// Next returns the command with which the task goes on; empty if it is done or at work.
+// Next returns the command that continues the task; empty if it is done or running.
 func Next(r *report.Report) string {
 	if r.Ended == nil || r.Waits != "" || strings.HasPrefix(r.Ended.Text, "done") {
 		return ""
