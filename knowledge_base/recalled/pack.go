@@ -69,6 +69,9 @@ func heading(h Hit) string {
 	if h.Expired {
 		about = append(about, "expired "+c.Expires.UTC().Format(time.DateOnly))
 	}
+	if len(h.Missing) > 0 {
+		about = append(about, "names files that are not here: "+strings.Join(h.Missing, ", "))
+	}
 	if len(h.Contradicts) > 0 {
 		about = append(about, "contradicts "+strings.Join(h.Contradicts, " "))
 	}

@@ -85,6 +85,13 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 			return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Card == h.Card.ID })
 		})
 	}
+	for i := range hits {
+		hits[i].Missing = recalled.MissingFiles(hits[i].Card, m.dir)
+	}
+	hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool {
+		repo := m.State().Opened.Repo
+		return repo != "" && h.Card.Scope.Repo == repo && recalled.SubjectGone(h.Card, h.Missing)
+	})
 	budget := max(minRecallTokens, m.State().Model.EAS/recallShare)
 	text, used := recalled.Pack(hits, budget, m.Counter.Count)
 	for _, h := range used {

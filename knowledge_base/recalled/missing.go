@@ -1,0 +1,45 @@
+package recalled
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/knowledge_base/card"
+)
+
+// namedFile matches a relative path with a folder and an extension. What precedes it tells URLs and absolute
+// paths apart.
+var namedFile = regexp.MustCompile(`(^|[^\w./~:@$-])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,5})\b`)
+
+// maxMissing bounds what is looked up of a card.
+const maxMissing = 8
+
+// namedFiles returns the files that texts name.
+func namedFiles(texts ...string) (names []string) {
+	for _, text := range texts {
+		for _, m := range namedFile.FindAllStringSubmatch(text, -1) {
+			if name := m[2]; filepath.IsLocal(name) && !slices.Contains(names, name) && len(names) < maxMissing {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// MissingFiles returns the files that a card names and that a directory does not have.
+func MissingFiles(c *card.Card, dir string) []string {
+	return slices.DeleteFunc(namedFiles(slices.Concat([]string{c.Topic}, c.Issue, c.Solution, c.Constraint)...), func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name)))
+		return err == nil
+	})
+}
+
+// SubjectGone reports whether all files that a card's solution names are missing: there is nothing left that it
+// could be applied to.
+func SubjectGone(c *card.Card, missing []string) bool {
+	named := namedFiles(strings.Join(c.Solution, "\n"))
+	return len(named) > 0 && !slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(missing, name) })
+}
