@@ -88,6 +88,8 @@ type TaskResumed struct {
 	EASFrom string `json:"eas_from,omitempty"`
 	Window  int    `json:"window,omitempty"` // of the changed model; 0: unknown
 	Program string `json:"program"`
+	// Why says why the model before cannot answer, if this one takes over from it in a running task.
+	Why string `json:"why,omitempty"`
 	// Approval is the mode that takes back that the user allowed everything.
 	Approval string `json:"approval,omitempty"`
 	// Continue opens a turn that ended without an answer, without new words.

@@ -261,3 +261,44 @@ func TestExtra(t *testing.T) {
 		t.Errorf("sent back %+v", sent)
 	}
 }
+
+// TestFallback: a model that will not answer soon is replaced by the next one, whose EAS holds from then
+// on; one that fails in passing, or refuses the request itself, is not.
+func TestFallback(t *testing.T) {
+	refused := func(status int) *model.Fault {
+		return &model.Fault{Kind: model.FaultRefused, Status: status, Err: errors.New("no")}
+	}
+	for _, tt := range []struct {
+		name    string
+		answers []any
+		asked   int
+		reason  string
+		changed bool
+	}{
+		{"a quota's reset", []any{busy(3 * time.Hour)}, 1, "done", true},
+		{"no money", []any{refused(402)}, 1, "done", true},
+		{"no such model", []any{refused(404)}, 1, "done", true},
+		{"fails five times", []any{busy(0)}, 5, "done", true},
+		{"fails four times", append(times(4, busy(0)), says("Done.")), 5, "done", false},
+		{"a bad request", []any{refused(400)}, 1, "failed", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			first, second := &provider{answers: tt.answers}, &provider{answers: []any{says("Done.")}}
+			task := withProvider(t, first, state.Limits{Outage: time.Hour}, Callbacks{})
+			task.opts.Fallback = func(context.Context) (*Next, error) {
+				return &Next{Model: second, Name: "second", EAS: 5000, EASFrom: "table"}, nil
+			}
+			synctest.Test(t, func(t *testing.T) {
+				task.opts.Now = time.Now
+				task.opts.family.begun = time.Now()
+				if out, err := task.Run(t.Context()); err != nil || out.Reason != tt.reason {
+					t.Errorf("Run = %+v, %v; want %s", out, err, tt.reason)
+				}
+			})
+			m := task.Ledger.State().Model
+			if changed := m.Name == "second" && m.EAS == 5000 && len(second.asked) == 1; changed != tt.changed || len(first.asked) != tt.asked {
+				t.Errorf("model %+v, the first asked %d times, the second %d; want %d", m, len(first.asked), len(second.asked), tt.asked)
+			}
+		})
+	}
+}

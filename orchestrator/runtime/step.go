@@ -217,7 +217,14 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		if rec.Wait = t.waitAfter(f); rec.Wait != nil && streamed {
 			t.opts.Callbacks.Delta(model.Delta{Restart: true})
 		}
-		return f, t.Ledger.Record(keep, rec)
+		next, err := t.nextModel(ctx, f, rec.Wait)
+		if err != nil {
+			return f, errors.Join(err, t.Ledger.Record(keep, rec))
+		}
+		if next == nil {
+			return f, t.Ledger.Record(keep, rec)
+		}
+		return nil, t.changeModel(keep, rec, next)
 	}
 	calls, refused := model.CallsOf(reply)
 	replied := &op.ModelReplied{

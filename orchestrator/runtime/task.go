@@ -47,8 +47,10 @@ var (
 // Options are the environment of a task in this process. The zero value has no model and no
 // user to ask.
 type Options struct {
-	Model     model.Model // what answers; nil: the task can be looked at and jumped, not run
-	Reflect   model.Model // answers as the Reflect-Agent; nil: Model does
+	Model   model.Model // what answers; nil: the task can be looked at and jumped, not run
+	Reflect model.Model // answers as the Reflect-Agent; nil: Model does
+	// Fallback opens the model that takes over from one that cannot answer; nil, or a nil *Next: none does.
+	Fallback  func(ctx context.Context) (*Next, error)
 	Tools     *tool.Registry
 	Sources   []tool.Source // tools that come and go, after Tools
 	Subagents []Subagent    // those that the tool Task hands work to

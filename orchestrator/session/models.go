@@ -9,6 +9,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/model/named"
 	"anamnesis/orchestrator/remedy"
+	"anamnesis/orchestrator/runtime"
 )
 
 // Model is a model with the facts that a stream records about it.
@@ -65,4 +66,36 @@ func (o *opening) costKnown(m *Model) error {
 		return nil
 	}
 	return settingf("max-cost", ": no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or bound the tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
+}
+
+// fallback returns what opens the models that take over in a directory, one after the other; nil if
+// there are none. A model that cannot be opened, or has no price under a limit of cost, is skipped.
+func (o *opening) fallback(dir string, names []string) func(context.Context) (*runtime.Next, error) {
+	if len(names) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) (*runtime.Next, error) {
+		for len(names) > 0 {
+			name := names[0]
+			names = names[1:]
+			m, err := o.ChooseModel(ctx, name, "", o.Images)
+			if err == nil {
+				err = o.costKnown(m)
+			}
+			if err != nil {
+				o.warn("the model %s does not take over: %v", name, err)
+				continue
+			}
+			row, err := o.EAS(dir, m.Lookup)
+			if err != nil {
+				return nil, err
+			}
+			m.OnRetry(o.client.Retry)
+			return &runtime.Next{
+				Model: m.Model, Name: m.Name, BaseURL: m.BaseURL,
+				EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
+			}, nil
+		}
+		return nil, nil
+	}
 }

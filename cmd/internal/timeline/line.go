@@ -151,6 +151,9 @@ func memoryLine(o op.Op) Line {
 func plain(format string, args ...any) Line { return Line{Text: fmt.Sprintf(format, args...)} }
 
 func resumedText(b *op.TaskResumed) string {
+	if b.Why != "" {
+		return fmt.Sprintf("%s; %s takes over, EAS %d", oneLine(b.Why), b.Model, b.EAS)
+	}
 	if b.PID == 0 && b.Model != "" { // of another agent's session
 		return "model " + b.Model
 	}
