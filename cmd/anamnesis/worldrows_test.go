@@ -175,10 +175,7 @@ func planArgs(verb string, target worldstate.ID, o worldstate.PlanOptions) []str
 	if o.OtherWorld {
 		args = append(args, "--other-world")
 	}
-	for _, p := range o.Paths {
-		args = append(args, p)
-	}
-	return args
+	return append(args, o.Paths...)
 }
 
 func (f programFace) plan(target worldstate.ID, o worldstate.PlanOptions) (p worldstate.Plan, err error) {

@@ -70,7 +70,7 @@ func (o *opening) costKnown(m *Model) error {
 
 // fallback returns what opens the models that take over in a directory, one after the other; nil if
 // there are none. A model that cannot be opened, or has no price under a limit of cost, is skipped.
-func (o *opening) fallback(dir string, names []string) func(context.Context) (*runtime.Next, error) {
+func (o *opening) fallback(dir, baseURL string, names []string) func(context.Context) (*runtime.Next, error) {
 	if len(names) == 0 {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (o *opening) fallback(dir string, names []string) func(context.Context) (*r
 		for len(names) > 0 {
 			name := names[0]
 			names = names[1:]
-			m, err := o.ChooseModel(ctx, name, "", o.Images)
+			m, err := o.ChooseModel(ctx, name, baseURL, o.Images)
 			if err == nil {
 				err = o.costKnown(m)
 			}

@@ -374,7 +374,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 		Store:     o.o.Store,
 		Callbacks: o.client.Callbacks,
 	}
-	opts.Fallback = o.fallback(dir, m.Fallback)
+	opts.Fallback = o.fallback(dir, m.BaseURL, m.Fallback)
 	opts.Store.World.Progress = o.client.Scan
 	if opts.Guards.Rules, err = o.standingRules(dir); err != nil {
 		return fail(err)

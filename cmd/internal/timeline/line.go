@@ -38,6 +38,9 @@ func LineOf(o op.Op, dir string) Line {
 	case *op.TaskOpened:
 		return plain("%s with %s, EAS %d", b.Dir, b.Model, b.EAS)
 	case *op.TaskResumed:
+		if b.Why != "" {
+			return Line{Icon: "!", Text: fmt.Sprintf("%s; %s takes over, EAS %d", oneLine(b.Why), b.Model, b.EAS)}
+		}
 		return Line{Text: resumedText(b)}
 	case *op.UserSaid:
 		return userLine(b)
@@ -151,9 +154,6 @@ func memoryLine(o op.Op) Line {
 func plain(format string, args ...any) Line { return Line{Text: fmt.Sprintf(format, args...)} }
 
 func resumedText(b *op.TaskResumed) string {
-	if b.Why != "" {
-		return fmt.Sprintf("%s; %s takes over, EAS %d", oneLine(b.Why), b.Model, b.EAS)
-	}
 	if b.PID == 0 && b.Model != "" { // of another agent's session
 		return "model " + b.Model
 	}

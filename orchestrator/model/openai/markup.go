@@ -55,32 +55,40 @@ func readMarkup(text string, tools []model.ToolSpec) reading {
 	if len(tools) == 0 {
 		return c
 	}
-	at := callStart.FindStringIndex(c.text)
 	whole := strings.TrimSpace(c.text)
-	switch {
-	case at == nil && strings.HasPrefix(strings.TrimPrefix(whole, "```json\n"), "{"):
-		calls, ok := readCalls(strings.TrimPrefix(whole, "```json"), true, tools)
-		if ok {
+	if inner := strings.TrimPrefix(whole, "```json\n"); strings.HasPrefix(inner, "{") {
+		if calls, ok := readCalls(inner, true, tools); ok {
 			c.calls, c.text = calls, ""
 			c.repairs = append(c.repairs, op.RepairCallAsText)
 		}
-	case at == nil || inCode(c.text[:at[0]]):
-	default:
-		calls, ok := readCalls(c.text[at[0]:], false, tools)
-		switch {
-		case ok:
-			c.calls, c.text = calls, strings.TrimRight(strings.TrimSuffix(c.text[:at[0]], "<|start|>assistant"), " \t\r\n")
+		return c
+	}
+	for _, at := range callStart.FindAllStringIndex(c.text, -1) {
+		before := strings.TrimSuffix(c.text[:at[0]], "<|start|>assistant")
+		if quotes(before) {
+			continue
+		}
+		if calls, ok := readCalls(c.text[at[0]:], false, tools); ok {
+			c.calls, c.text = calls, strings.TrimRight(before, " \t\r\n")
 			c.repairs = append(c.repairs, op.RepairCallAsText)
-		case strings.TrimSpace(c.text[strings.LastIndexByte(c.text[:at[0]], '\n')+1:at[0]]) == "":
+		} else {
 			c.repairs = append(c.repairs, op.RepairUnreadCall)
 		}
+		break
 	}
 	return c
 }
 
+// quotes reports whether what follows a text in its line is quoted, or words of a sentence: in a code block, after a
+// backtick or a sign of quotation, or indented as code is.
+func quotes(before string) bool {
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	return inCode(before) || strings.TrimLeft(line, " ") != "" || len(line) > 3
+}
+
 // inCode reports whether a text ends inside a code block or right after a backtick.
 func inCode(before string) bool {
-	return strings.Count(before, "```")%2 == 1 || strings.HasSuffix(before, "`")
+	return strings.Count(before, "```")%2 == 1 || strings.Count(before, "~~~")%2 == 1 || strings.HasSuffix(before, "`")
 }
 
 // takeThinking moves thinking from the text.

@@ -20,6 +20,10 @@ func TestQuotedCalls(t *testing.T) {
 		"in a code block":         "The server should send this:\n```\n" + call + "\n```",
 		"in an open code block":   "The server should send this:\n```xml\n" + call,
 		"in backticks":            "It sends `" + call,
+		"in a sentence":           "The README says: " + call,
+		"in a quotation":          "It says:\n> " + call,
+		"indented as code":        "It says:\n\n    " + call,
+		"in a block of tildes":    "It says:\n~~~\n" + call,
 		"before words":            call + "\nThis is how it looks.",
 		"with a made-up result":   call + "\n<tool_response>done</tool_response>",
 		"of a tool not offered":   `<tool_call>{"name":"Shell","arguments":{"command":"rm -r x"}}</tool_call>`,
@@ -31,6 +35,9 @@ func TestQuotedCalls(t *testing.T) {
 		if r := readMarkup(text, bashTool()); len(r.calls) > 0 || r.text != text {
 			t.Errorf("%s: calls %v, text %q", name, r.calls, r.text)
 		}
+	}
+	if r := readMarkup("I use the form `<tool_call>`:\n"+call, bashTool()); len(r.calls) != 1 {
+		t.Errorf("a call after a quoted marker: %+v", r)
 	}
 	if r := readMarkup(call, nil); len(r.calls) > 0 || r.repairs != nil {
 		t.Errorf("a request without tools: calls %v, repairs %q", r.calls, r.repairs)
