@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -437,8 +438,12 @@ func TestAgents(t *testing.T) {
 			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
 			s.install()
 			s.project()
+			table := "version: 1\nrows:\n"
 			for _, pattern := range []string{"*", "gemini-2.5-pro"} { // which has a row of its own
-				s.anamnesis("eas", "set", pattern, "--eas", "40", "--window", "100000", "--source", "a span so small that a pass compacts the steps that are left")
+				table += fmt.Sprintf("  - {pattern: %q, window: 100000, eas: 40, encoding: o200k_base, confidence: low, source: \"a span so small that a pass compacts the steps that are left\", updated: 2026-11-28, by: test}\n", pattern)
+			}
+			if err := os.WriteFile(filepath.Join(s.state, "eas.yaml"), []byte(table), 0o600); err != nil {
+				t.Fatal(err)
 			}
 			m.script = s.script()
 			s.play(m.URL, "Make 'sh check.sh' pass.")

@@ -99,10 +99,13 @@ func (c *Checker) run(ctx context.Context, command, earlier string) (check op.Ch
 	exec := run.Exec{Name: "The check", Path: "/bin/bash", Args: []string{"bash", "-c", command}, Timeout: timeout}
 	var res tool.Result
 	forked, ok := box.InFork(fork)
-	if ok {
+	switch {
+	case ok:
 		env.Sandbox = forked
 		res, err = run.Run(ctx, env, exec)
-	} else {
+	case box == nil:
+		inWorld = "the sandbox is off"
+	default:
 		inWorld = "this system cannot show commands a copy of the directory"
 	}
 	if ok && err == nil && res.Exit == nil { // the copy could not be mounted
