@@ -88,7 +88,7 @@ func guardedRun(t *testing.T, dir, kill, script string) taskdir.Home {
 	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "--eas", "2000", "--window", "12000", "Go.")
 	if killed(err) {
 		out, err = program(t.Context(), env, "resume", "t")
-		if err != nil && strings.Contains(out, "is done; say what is next") {
+		if err != nil && strings.Contains(out, "is done;") {
 			err = nil
 		}
 	} else if !strings.HasPrefix(kill, "count:") {

@@ -97,7 +97,7 @@ func crashWithSubagent(t *testing.T, script, kill string) (lost bool) {
 	if strings.Contains(out, "no such task") { // killed before the request was durable
 		return false
 	}
-	if err != nil && !strings.Contains(out, "is done; say what is next") {
+	if err != nil && !strings.Contains(out, "is done;") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	h := taskdir.Home{State: home}
