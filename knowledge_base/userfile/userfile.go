@@ -87,6 +87,9 @@ func YAML(err error) (line int, cause string) {
 		}
 		return line, found + " where " + wanted(m[3]) + " is wanted"
 	}
+	if own := first.Unwrap(); own != nil { // of an UnmarshalYAML
+		return line, oneLine(strings.TrimPrefix(own.Error(), "yaml: "))
+	}
 	return line, "not YAML: " + cause
 }
 
@@ -95,7 +98,7 @@ func wanted(name string) string {
 	switch {
 	case strings.HasPrefix(name, "[]"), name == "slice":
 		return "a list"
-	case strings.HasPrefix(name, "map"), strings.HasPrefix(name, "struct"):
+	case strings.HasPrefix(name, "map"), strings.HasPrefix(name, "struct"), strings.Contains(name, "."):
 		return "a group of keys with values"
 	case strings.Contains(name, "int"):
 		return "a whole number"

@@ -161,7 +161,7 @@ func (in loading) alone(at place) (Spec, []link, error) {
 	for _, link := range slices.Backward(chain) {
 		spec = link.over(spec)
 	}
-	spec.Name, spec.From = chain[0].spec.Name, at.String()
+	spec.Name, spec.From = chain[0].Name.text, at.String()
 	if spec.Name == "" {
 		spec.Name = at.name()
 	}
@@ -182,7 +182,7 @@ func (in loading) chain(at place) ([]link, error) {
 		if err != nil {
 			if len(chain) > 0 {
 				l := chain[len(chain)-1]
-				return nil, decoder{file: l.at.String()}.fail(l.extends.line, "%s: %s: %s", keyExtends, l.extends.text, readFault(err))
+				return nil, decoder{file: l.at.String()}.fail(l.Extends.line, "%s: %s: %s", keyExtends, l.Extends.text, readFault(err))
 			}
 			return nil, &Error{File: at.String(), Text: readFault(err)}
 		}
@@ -192,22 +192,22 @@ func (in loading) chain(at place) ([]link, error) {
 			return nil, err
 		}
 		chain = append(chain, link{l, at})
-		if !l.has(keyExtends) {
+		if l.Extends.line == 0 {
 			return chain, nil
 		}
-		next, err := in.refer(at, l.extends.text)
+		next, err := in.refer(at, l.Extends.text)
 		if err != nil {
-			return nil, d.fail(l.extends.line, "%s: %v", keyExtends, err)
+			return nil, d.fail(l.Extends.line, "%s: %v", keyExtends, err)
 		}
 		if i := slices.IndexFunc(chain, func(l link) bool { return l.at == next }); i >= 0 {
 			var names []string
 			for _, l := range chain[i:] {
 				names = append(names, l.at.name())
 			}
-			return nil, d.fail(l.extends.line, "%s: a circle: %s → %s", keyExtends, strings.Join(names, " → "), next.name())
+			return nil, d.fail(l.Extends.line, "%s: a circle: %s → %s", keyExtends, strings.Join(names, " → "), next.name())
 		}
 		if len(chain) == maxExtends {
-			return nil, d.fail(l.extends.line, "%s: more than %d specs one over the other", keyExtends, maxExtends)
+			return nil, d.fail(l.Extends.line, "%s: more than %d specs one over the other", keyExtends, maxExtends)
 		}
 		at = next
 	}
@@ -227,21 +227,21 @@ func readFault(err error) string {
 // prompt reads the prompt of the first of a chain that names one.
 func (in loading) prompt(s *Spec, chain []link) error {
 	for _, l := range chain {
-		if !l.has(keyPrompt) {
+		if l.Prompt.line == 0 {
 			continue
 		}
 		d := decoder{file: l.at.String()}
-		at, err := in.beside(l.at, l.prompt.text)
+		at, err := in.beside(l.at, l.Prompt.text)
 		if err != nil {
-			return d.fail(l.prompt.line, "%s: %v", keyPrompt, err)
+			return d.fail(l.Prompt.line, "%s: %v", keyPrompt, err)
 		}
 		data, err := in.read(at, maxPromptBytes)
 		if err != nil {
-			return d.fail(l.prompt.line, "%s: %s: %s", keyPrompt, l.prompt.text, readFault(err))
+			return d.fail(l.Prompt.line, "%s: %s: %s", keyPrompt, l.Prompt.text, readFault(err))
 		}
 		s.Prompt = strings.ToValidUTF8(string(data), "\uFFFD")
 		if strings.TrimSpace(s.Prompt) == "" {
-			return d.fail(l.prompt.line, "%s: %s is empty", keyPrompt, l.prompt.text)
+			return d.fail(l.Prompt.line, "%s: %s is empty", keyPrompt, l.Prompt.text)
 		}
 		return checkPrompt(at.String(), s.Prompt, s.Args)
 	}
@@ -251,28 +251,29 @@ func (in loading) prompt(s *Spec, chain []link) error {
 // subagents resolves the subagents of the first of a chain that names any.
 func (in loading) subagents(s *Spec, chain []link) error {
 	for _, l := range chain {
-		if !l.has(keySubagents) {
+		if len(l.Subagents) == 0 {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(l.subagents)) {
-			r := l.subagents[name]
+		byName := func(a, b value) int { return strings.Compare(a.text, b.text) }
+		for _, key := range slices.SortedFunc(maps.Keys(l.Subagents), byName) {
+			name, r := key.text, l.Subagents[key]
 			d := decoder{file: l.at.String()}
-			at, err := in.refer(l.at, r.text)
+			at, err := in.refer(l.at, r.path.text)
 			if err != nil {
-				return d.fail(r.line, "%s: %s: %v", keySubagents, name, err)
+				return d.fail(r.path.line, "%s: %s: %v", keySubagents, name, err)
 			}
 			sub, _, err := in.alone(at)
 			if fault := (*Error)(nil); errors.As(err, &fault) && fault.Line == 0 {
-				return d.fail(r.line, "%s: %s: %v", keySubagents, name, err)
+				return d.fail(r.path.line, "%s: %s: %v", keySubagents, name, err)
 			} else if err != nil {
 				return err
 			}
 			sub.Name = name
-			if r.description != "" {
-				sub.Description = r.description
+			if r.description.line > 0 {
+				sub.Description = r.description.text
 			}
 			if sub.Description == "" {
-				return d.fail(r.line, "%s: %s has no %s: say when to use it", keySubagents, name, keyDescription)
+				return d.fail(r.path.line, "%s: %s has no %s: say when to use it", keySubagents, name, keyDescription)
 			}
 			if err := hash(&sub); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -38,31 +39,41 @@ func matches(pattern, name string) bool {
 // over applies a file's layer to what it extends. A list replaces the inherited one; arguments
 // and rules are joined.
 func (l *layer) over(base Spec) Spec {
-	out, own := base, l.spec
-	for key, set := range map[string]func(){
-		keyDescription: func() { out.Description = own.Description },
-		keyModel:       func() { out.Model = own.Model },
-		keyTools:       func() { out.Tools = own.Tools },
-		keyExclude:     func() { out.ExcludeTools = own.ExcludeTools },
-		keyGuarded:     func() { out.Guarded = own.Guarded },
-		keyApproval:    func() { out.Approval = own.Approval },
-		keySandbox:     func() { out.Sandbox = own.Sandbox },
-		keyReadOnly:    func() { out.ReadOnly = own.ReadOnly },
-	} {
-		if l.has(key) {
-			set()
-		}
+	out := base
+	out.Description = cmp.Or(l.Description.text, base.Description)
+	out.Model = cmp.Or(l.Model.text, base.Model)
+	out.Approval = cmp.Or(l.Approval.text, base.Approval)
+	out.Sandbox = cmp.Or(l.Sandbox.text, base.Sandbox)
+	if l.Tools != nil {
+		out.Tools = texts(l.Tools)
+	}
+	if l.ExcludeTools != nil {
+		out.ExcludeTools = texts(l.ExcludeTools)
+	}
+	if l.Guarded != nil {
+		out.Guarded = l.guarded
+	}
+	if l.ReadOnly != nil {
+		out.ReadOnly = *l.ReadOnly
 	}
 	out.Args = maps.Clone(base.Args)
-	for name, text := range own.Args {
+	for name, text := range l.Args {
 		if out.Args == nil {
 			out.Args = make(map[string]string)
 		}
-		out.Args[name] = text
+		out.Args[name.text] = text
 	}
-	out.Allow = slices.Concat(base.Allow, own.Allow)
-	out.Ask = slices.Concat(base.Ask, own.Ask)
-	out.Deny = slices.Concat(base.Deny, own.Deny)
+	out.Allow = slices.Concat(base.Allow, texts(l.Rules.Allow))
+	out.Ask = slices.Concat(base.Ask, texts(l.Rules.Ask))
+	out.Deny = slices.Concat(base.Deny, texts(l.Rules.Deny))
+	return out
+}
+
+func texts(values []value) []string {
+	var out []string
+	for _, v := range values {
+		out = append(out, v.text)
+	}
 	return out
 }
 
