@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
-	"anamnesis/knowledge_base/retrieval/internal/vectors"
 )
 
 // Limits of [FindGroups].
@@ -153,7 +153,7 @@ func alikePairs(ctx context.Context, lessons []Lesson, atLeast float64) ([]alike
 	trouble, remedy := newPart(troubles, number, df), newPart(remedies, number, df)
 	rows := make([][]alike, len(lessons))
 	spare := sync.Pool{New: func() any { s := make([]float64, 2*len(lessons)); return &s }}
-	err := vectors.Parallel(ctx, len(lessons), func(i int) {
+	err := parallel(ctx, len(lessons), func(i int) {
 		s := spare.Get().(*[]float64)
 		defer spare.Put(s)
 		clear(*s)
@@ -232,4 +232,23 @@ func joinPairs(pairs []alike, atLeast float64) []*cluster {
 		seen[c] = true
 	}
 	return slices.Collect(maps.Keys(seen)) // the caller sorts
+}
+
+// parallel calls do(0) … do(n-1) on all processors and waits. The calls must
+// be independent of each other; ctx is looked at between them.
+func parallel(ctx context.Context, n int, do func(i int)) error {
+	workers := min(runtime.GOMAXPROCS(0), n)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w * n / workers; i < (w+1)*n/workers; i++ {
+				if i%64 == 0 && ctx.Err() != nil {
+					return
+				}
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
 }

@@ -129,7 +129,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	var wg sync.WaitGroup
 	if x.vecs == nil {
 		oldest := x.live()
-		wg.Go(func() { x.stale = x.Learn(ctx, oldest, x.cache) != nil })
+		wg.Go(func() { x.stale = x.Learn(ctx, oldest) != nil })
 	}
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
@@ -229,7 +229,7 @@ func (x *Index) refresh(ctx context.Context, vectors func(context.Context, func(
 	if !x.stale {
 		return nil
 	}
-	err := x.Learn(ctx, x.live(), x.cache)
+	err := x.Learn(ctx, x.live())
 	x.stale = err != nil
 	return err
 }

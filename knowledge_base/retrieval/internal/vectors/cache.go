@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -24,9 +23,9 @@ const (
 	quickBatch = time.Second / 2
 )
 
-// Cache stores in .index what is expensive to compute: vectors by content hash, in one file for
-// each embedder's fingerprint, and the trained built-in model. A missing, damaged or foreign file
-// costs time only, and a failed write is not an error. A nil cache stores nothing.
+// Cache stores in .index the vectors of an external embedder by content hash, in one file for each
+// embedder's fingerprint. A missing, damaged or foreign file costs time only, and a failed write
+// is not an error. A nil cache stores nothing.
 type Cache struct {
 	Dir       string
 	WriteFile func(path string, data []byte) error
@@ -42,14 +41,6 @@ type vectorsFile struct {
 	Dims     int
 	Hashes   []byte // of the texts, one after the other
 	Vectors  []byte // in the same order
-}
-
-// modelFile is the form of the file of the built-in model.
-type modelFile struct {
-	Fingerprint          string
-	Terms                []string
-	Rank, Dims           int
-	IDF, Basis, Rotation []byte
 }
 
 // vectors returns the vector of each document, computing those not cached.
@@ -121,10 +112,6 @@ func (c *Cache) vectorsPath(fp string) string {
 	return filepath.Join(c.Dir, "vectors-"+fileSafe(fp)+".bin")
 }
 
-func (c *Cache) modelPath(fp string) string {
-	return filepath.Join(c.Dir, "model-"+fileSafe(fp)+".bin")
-}
-
 // fileSafe makes a short name of any fingerprint.
 func fileSafe(fp string) string {
 	sum := sha256.Sum256([]byte(fp))
@@ -160,72 +147,31 @@ func (c *Cache) save(fp string) {
 	}
 }
 
-// loadModel returns the trained model of that fingerprint, or nil. Training it on thousands of
-// cards takes longer than a user waits for a search.
-func (c *Cache) loadModel(fp string) *lsa {
-	if c == nil {
-		return nil
-	}
-	var f modelFile
-	if !readFile(c.modelPath(fp), &f) || f.Fingerprint != fp || f.Dims <= 0 || f.Rank < 0 {
-		return nil
-	}
-	m := &lsa{fingerprint: fp, terms: make(map[string]int32), rank: f.Rank, dims: f.Dims}
-	for i, term := range f.Terms {
-		m.terms[term] = int32(i)
-	}
-	n := len(m.terms)
-	m.idf, m.basis, m.rotation = floats(f.IDF, n), floats(f.Basis, n*m.rank), floats(f.Rotation, m.rank*m.dims)
-	if n != len(f.Terms) || m.idf == nil || m.basis == nil || m.rotation == nil {
-		return nil
-	}
-	return m
-}
-
-func (c *Cache) saveModel(m *lsa) {
-	if c == nil {
-		return
-	}
-	f := modelFile{Fingerprint: m.fingerprint, Terms: make([]string, len(m.terms)), Rank: m.rank, Dims: m.dims,
-		IDF: appendFloats(nil, m.idf), Basis: appendFloats(nil, m.basis), Rotation: appendFloats(nil, m.rotation)}
-	for t, i := range m.terms {
-		f.Terms[i] = t
-	}
-	c.write(c.modelPath(m.fingerprint), f)
-}
-
 // keptModels is the number of embedders whose vectors are stored, so that switching back does not
 // embed every card again.
 const keptModels = 2
 
-// write replaces the file of that kind and removes its forerunners.
+// write replaces the file and removes those of embedders that were used longest ago.
 func (c *Cache) write(path string, v any) bool {
 	data, err := encodeFile(v)
 	if err != nil || c.WriteFile(path, data) != nil {
 		return false
 	}
-	kind, _, _ := strings.Cut(filepath.Base(path), "-")
-	old, err := fs.Glob(os.DirFS(c.Dir), kind+"-*.bin")
+	old, err := filepath.Glob(filepath.Join(c.Dir, "vectors-*.bin"))
 	if err != nil {
 		return true
 	}
-	if kind == "vectors" {
-		if old = slices.DeleteFunc(old, func(name string) bool { return name == filepath.Base(path) }); len(old) > 0 {
-			used := func(name string) (at time.Time) {
-				if info, err := os.Stat(filepath.Join(c.Dir, name)); err == nil {
-					at = info.ModTime()
-				}
-				return at
-			}
-			slices.SortFunc(old, func(a, b string) int { return used(b).Compare(used(a)) })
-			old = old[min(keptModels-1, len(old)):]
+	old = slices.DeleteFunc(old, func(name string) bool { return name == path })
+	used := func(name string) (at time.Time) {
+		if info, err := os.Stat(name); err == nil {
+			at = info.ModTime()
 		}
+		return at
 	}
-	for _, name := range old {
-		if name != filepath.Base(path) {
-			// One that stays is only a waste of space.
-			_ = os.Remove(filepath.Join(c.Dir, name))
-		}
+	slices.SortFunc(old, func(a, b string) int { return used(b).Compare(used(a)) })
+	for _, name := range old[min(keptModels-1, len(old)):] {
+		// One that stays is only a waste of space.
+		_ = os.Remove(name)
 	}
 	return true
 }
@@ -234,7 +180,7 @@ func (c *Cache) write(path string, v any) bool {
 func (c *Cache) Clear() error {
 	c.fingerprint, c.known, c.unsaved = "", nil, 0
 	var errs []error
-	for _, kind := range []string{"vectors", "model", "own", "lexical", "cards"} { // the last three are of earlier versions
+	for _, kind := range []string{"vectors", "model", "own", "lexical", "cards"} { // all but the first are of earlier versions
 		old, err := fs.Glob(os.DirFS(c.Dir), kind+"*.bin")
 		errs = append(errs, err)
 		for _, name := range old {

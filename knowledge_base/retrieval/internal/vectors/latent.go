@@ -13,18 +13,16 @@ const LatentDepth = 64
 
 // Latent is the leg of the built-in embedder; without a model it adds nothing.
 type Latent struct {
-	model *lsa
+	model *model
 
 	mu      sync.Mutex
 	vectors map[int][]float32 // by slot, of the texts compared so far
 }
 
 // Learn fits the model to docs, sorted by age.
-func (l *Latent) Learn(ctx context.Context, docs []Document, cache *Cache) error {
-	m, err := builtinModel(ctx, docs, l.model, cache)
-	if m != l.model {
-		l.model, l.vectors = m, nil
-	}
+func (l *Latent) Learn(ctx context.Context, docs []Document) error {
+	m, err := train(ctx, docs)
+	l.model, l.vectors = m, nil
 	if err != nil {
 		return fmt.Errorf("train embedder: %w", err)
 	}
@@ -53,7 +51,7 @@ func (l *Latent) Cosine(query []float32, slot int, d *Document) float64 {
 		l.vectors[slot] = v
 		l.mu.Unlock()
 	}
-	return float64(dot(query, v))
+	return dot(query, v)
 }
 
 // Forget drops the vector of a slot whose document is another now.
