@@ -1,9 +1,7 @@
 package attention
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,46 +10,71 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/knowledge_base/userfile"
 )
 
 const overlayHead = "# Effective attention spans of your own: rows that go over the built-in table.\n" +
 	"# docs/guides/eas.md says what its fields mean.\n"
 
-// PutRow returns the bytes of an overlay with r in it. It changes the row with the
-// same pattern in place, or adds r at the end. Comments, layout and custom fields
-// (x-…) stay byte for byte. If the place of a value cannot be found (a text over several
-// lines, rows within brackets), PutRow refuses. Origin and Line of r are not used. PutRow
-// returns a *TableError for an invalid overlay and for a row that LoadTable would refuse.
+// PutRow returns the bytes of an overlay with r in it, in place of the row with the same
+// pattern, or at the end. Comments and custom fields (x-…) stay; the layout of the file is
+// YAML's usual one afterwards. Origin and Line of r are not used. PutRow returns a *TableError for
+// an invalid overlay and for a row that LoadTable would refuse.
 func PutRow(o Overlay, r Row) ([]byte, error) {
-	f := tableFile{o.Name}
 	r.Source, r.By = quote.Squash(r.Source), quote.Squash(r.By)
-	if _, err := parseTable(Overlay{Name: o.Name, Data: []byte("version: 1\nrows:\n  - " + r.YAML() + "\n")}); err != nil {
-		if wrong := new(TableError); errors.As(err, &wrong) {
-			wrong.Line = 0 // the row is not in the file yet
+	if remedy, err := r.check(); err != nil {
+		return nil, &TableError{File: o.Name, What: err.Error(), Remedy: remedy}
+	}
+	rows, err := parseTable(o)
+	if err != nil {
+		return nil, err
+	}
+	var file, fresh yaml.Node
+	if err := yaml.Load(o.Data, &file); userfile.Empty(err) || err == nil && len(file.Content) == 0 {
+		head := o.Data
+		if len(head) == 0 {
+			head = []byte(overlayHead)
 		}
-		return nil, err
+		return fmt.Appendf(head, "version: 1\nrows:\n  - %s\n", r.YAML()), nil
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	was, err := parseTable(o)
-	if err != nil {
-		return nil, err
-	}
-	want := slices.Clone(was)
-	at := slices.IndexFunc(want, func(w Row) bool { return strings.EqualFold(w.Pattern, r.Pattern) })
+	at := slices.IndexFunc(rows, func(w Row) bool { return strings.EqualFold(w.Pattern, r.Pattern) })
 	if at >= 0 {
-		r.Pattern = want[at].Pattern
-		want[at] = r
-	} else {
-		want = append(want, r)
+		r.Pattern = rows[at].Pattern
 	}
-	root, err := f.document(o.Data)
+	if err := yaml.Load([]byte(r.YAML()), &fresh); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Name, err)
+	}
+	putRow(file.Content[0], fresh.Content[0], at)
+	data, err := yaml.Dump(&file, yaml.WithIndent(2), yaml.WithLineWidth(-1))
 	if err != nil {
-		return nil, err
-	}
-	data := spliceRow(o.Data, root, at, r)
-	if now, err := parseTable(Overlay{Name: o.Name, Data: data}); data == nil || err != nil || !slices.EqualFunc(now, want, sameRow) {
-		return nil, fmt.Errorf("%s: the row cannot be put in without touching the others; write it there by hand: %s", o.Name, r.YAML())
+		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
 	return data, nil
+}
+
+// putRow puts a row's node into a table's: its values into the row at a place, or the whole
+// behind the others.
+func putRow(table, row *yaml.Node, at int) {
+	list := field(table, "rows")
+	if list == nil {
+		list = new(yaml.Node)
+		table.Content = append(table.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "rows"}, list)
+	}
+	if at < 0 {
+		list.Kind, list.Tag, list.Value = yaml.SequenceNode, "!!seq", ""
+		list.Content = append(list.Content, row)
+		return
+	}
+	for i := 0; i < len(row.Content); i += 2 {
+		old, now := field(list.Content[at], row.Content[i].Value), row.Content[i+1]
+		if old == nil { // merged from an anchor
+			list.Content[at].Content = append(list.Content[at].Content, row.Content[i], now)
+		} else if old.Value != now.Value {
+			old.Value, old.Tag, old.Style = now.Value, now.Tag, now.Style
+		}
+	}
 }
 
 // sameRow compares what two rows say, not where they stand.
@@ -87,69 +110,6 @@ func quoted(name, value string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// spliceRow edits the text itself. Nil: it does not know how.
-func spliceRow(data []byte, root *yaml.Node, at int, r Row) []byte {
-	if at >= 0 {
-		return spliceValues(data, field(root, "rows").Content[at], r)
-	}
-	eol := "\n"
-	if bytes.Contains(data, []byte("\r\n")) {
-		eol = "\r\n"
-	}
-	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
-		data = append(slices.Clone(data), eol...)
-	}
-	item := "- " + r.YAML() + eol
-	if root == nil {
-		if len(data) == 0 {
-			data = []byte(overlayHead)
-		}
-		return slices.Concat(data, []byte("version: 1"+eol+"rows:"+eol+"  "+item))
-	}
-	list := field(root, "rows")
-	switch {
-	case list == nil:
-		return slices.Concat(data, []byte("rows:"+eol+"  "+item))
-	case isNull(list):
-		return insertLine(data, keyLine(root, "rows"), "  "+item)
-	case len(list.Content) == 0: // rows: []
-		from := offsetOf(data, list.Line, list.Column)
-		size := bytes.IndexByte(data[from:], ']') + 1
-		return slices.Concat(bytes.TrimRight(data[:from], " "), []byte(eol+"  "+strings.TrimSuffix(item, eol)), data[from+size:])
-	case list.Style&yaml.FlowStyle != 0:
-		return nil
-	}
-	return insertLine(data, lastLine(list), strings.Repeat(" ", list.Column-1)+item)
-}
-
-// spliceValues puts the values that differ into a row where it stands.
-func spliceValues(data []byte, row *yaml.Node, r Row) []byte {
-	type change struct {
-		from, to int
-		text     string
-	}
-	var changes []change
-	values := r.values()
-	for i, name := range strings.Split(rowFields, ", ") {
-		n := field(row, name)
-		if n.Value == values[i] {
-			continue
-		}
-		from := offsetOf(data, n.Line, n.Column)
-		size := scalarBytes(data[from:], n)
-		if size == 0 {
-			return nil
-		}
-		changes = append(changes, change{from, from + size, quoted(name, values[i])})
-	}
-	slices.SortFunc(changes, func(x, y change) int { return y.from - x.from })
-	out := slices.Clone(data)
-	for _, c := range changes {
-		out = slices.Replace(out, c.from, c.to, []byte(c.text)...)
-	}
-	return out
-}
-
 // field is the value of a mapping's key, nil where there is none.
 func field(m *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -158,81 +118,4 @@ func field(m *yaml.Node, name string) *yaml.Node {
 		}
 	}
 	return nil
-}
-
-func keyLine(m *yaml.Node, name string) int {
-	for i := 0; i+1 < len(m.Content); i += 2 {
-		if m.Content[i].Value == name {
-			return m.Content[i].Line
-		}
-	}
-	return 0
-}
-
-// lastLine is the last line on which a part of n begins.
-func lastLine(n *yaml.Node) int {
-	last := n.Line
-	for _, c := range n.Content {
-		last = max(last, lastLine(c))
-	}
-	return last
-}
-
-// insertLine puts text, which ends in a line end, after a line, from 1.
-func insertLine(data []byte, line int, text string) []byte {
-	at := offsetOf(data, line+1, 1)
-	return slices.Concat(data[:at], []byte(text), data[at:])
-}
-
-// offsetOf is the place of a line and a column of characters, both from 1, or
-// the end of data.
-func offsetOf(data []byte, line, column int) int {
-	at := 0
-	for ; line > 1; line-- {
-		i := bytes.IndexByte(data[at:], '\n')
-		if i < 0 {
-			return len(data)
-		}
-		at += i + 1
-	}
-	for i := range string(data[at:]) {
-		if column == 1 {
-			return at + i
-		}
-		column--
-	}
-	return len(data)
-}
-
-// scalarBytes is how much of text, which begins with it, a value of one line
-// takes; 0 where that cannot be told.
-func scalarBytes(text []byte, n *yaml.Node) int {
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	switch {
-	case n.Kind != yaml.ScalarNode || n.Anchor != "" || len(line) == 0:
-		return 0
-	case line[0] == '"':
-		for i := 1; i < len(line); i++ {
-			switch line[i] {
-			case '\\':
-				i++
-			case '"':
-				return i + 1
-			}
-		}
-	case line[0] == '\'':
-		for i := 1; i < len(line); i++ {
-			if line[i] != '\'' {
-				continue
-			}
-			if i+1 < len(line) && line[i+1] == '\'' {
-				i++
-				continue
-			}
-			return i + 1
-		}
-	case bytes.HasPrefix(line, []byte(n.Value)):
-		return len(n.Value)
-	}
-	return 0
 }

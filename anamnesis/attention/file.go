@@ -1,14 +1,12 @@
 package attention
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +51,7 @@ func ReadOverlay(path string) (Overlay, error) {
 		err = of.Err
 	}
 	if err != nil {
-		return Overlay{}, tableFile{path}.fail(1, "make it a readable file or remove it", "cannot be read: %v", err)
+		return Overlay{}, &TableError{File: path, Line: 1, What: fmt.Sprintf("cannot be read: %v", err), Remedy: "make it a readable file or remove it"}
 	}
 	return o, nil
 }
@@ -114,173 +112,108 @@ func (t *Table) overlay(rows []Row) {
 	t.rows = append(kept, rows...)
 }
 
-// tableFile parses one file. Errors carry its name.
-type tableFile struct{ name string }
-
-func (f tableFile) fail(line int, remedy, format string, args ...any) error {
-	return &TableError{File: f.name, Line: max(line, 1), What: fmt.Sprintf(format, args...), Remedy: remedy}
+// tableForm is the YAML of a table file. Fields whose names begin with x- are a user's own.
+type tableForm struct {
+	Version int            `yaml:"version"`
+	Rows    []rowForm      `yaml:"rows"`
+	Own     map[string]any `yaml:",inline"`
 }
 
+type rowForm struct {
+	Row `yaml:",inline"`
+	Own map[string]any `yaml:",inline"`
+}
+
+// UnmarshalYAML reads a row and its line.
+func (r *rowForm) UnmarshalYAML(n *yaml.Node) error {
+	type plain rowForm
+	r.Line = n.Line
+	return n.Load((*plain)(r), yaml.WithUniqueKeys())
+}
+
+// parseTable reads one file. An empty overlay has no rows.
 func parseTable(o Overlay) ([]Row, error) {
-	f := tableFile{o.Name}
-	root, err := f.document(o.Data)
-	if err != nil || root == nil {
-		return nil, err
+	fail := func(line int, remedy, format string, args ...any) error {
+		return &TableError{File: o.Name, Line: max(line, 1), What: fmt.Sprintf(format, args...), Remedy: remedy}
 	}
-	list, err := f.list(root)
-	if err != nil || list == nil {
-		return nil, err
+	if len(o.Data) > maxTableBytes {
+		return nil, fail(0, "split it or remove what is not a row", "the file has %d bytes, the limit is %d", len(o.Data), maxTableBytes)
 	}
-	return f.rows(list)
-}
-
-// document reads the one YAML document of a file, nil where it has none: an
-// empty overlay changes nothing.
-func (f tableFile) document(data []byte) (*yaml.Node, error) {
-	if len(data) > maxTableBytes {
-		return nil, f.fail(0, "split it or remove what is not a row", "the file has %d bytes, the limit is %d", len(data), maxTableBytes)
-	}
-	var doc yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+	var form tableForm
+	if err := yaml.Load(o.Data, &form, yaml.WithUniqueKeys()); userfile.Empty(err) {
 		return nil, nil
 	} else if err != nil {
 		line, cause := userfile.YAML(err)
-		return nil, f.fail(line, "repair the YAML", "%s", cause)
+		return nil, fail(line, "a file has version and rows, and a row "+rowFields, "%s", cause)
 	}
-	var second yaml.Node
-	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, f.fail(second.Line, "keep only one document", "a second YAML document, or text that is not YAML")
+	if name := unknownField(form.Own); name != "" {
+		return nil, fail(1, "the fields are version, rows", "unknown field %q", name)
 	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || isNull(doc.Content[0]) {
-		return nil, nil
-	}
-	return doc.Content[0], nil
-}
-
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
-// list finds the rows of a document, nil where it has none.
-func (f tableFile) list(root *yaml.Node) (*yaml.Node, error) {
-	fields, err := f.mapping(root, "version", "rows")
-	if err != nil {
-		return nil, err
-	}
-	if v := fields["version"]; v == nil || v.Value != strconv.Itoa(tableVersion) {
-		return nil, f.fail(root.Line, fmt.Sprintf("write version: %d", tableVersion), "the version is missing or not %d", tableVersion)
-	}
-	list := fields["rows"]
 	switch {
-	case list == nil || isNull(list):
-		return nil, nil
-	case list.Kind != yaml.SequenceNode:
-		return nil, f.fail(list.Line, "write a list of rows", "rows is not a list")
-	case len(list.Content) > maxTableRows:
-		return nil, f.fail(list.Line, "use patterns", "%d rows, the limit is %d", len(list.Content), maxTableRows)
+	case form.Version != tableVersion:
+		return nil, fail(1, fmt.Sprintf("write version: %d", tableVersion), "the version is missing or not %d", tableVersion)
+	case len(form.Rows) > maxTableRows:
+		return nil, fail(1, "use patterns", "%d rows, the limit is %d", len(form.Rows), maxTableRows)
 	}
-	return list, nil
-}
-
-func (f tableFile) rows(list *yaml.Node) ([]Row, error) {
-	rows := make([]Row, 0, len(list.Content))
+	var rows []Row
 	seen := make(map[string]int)
-	for _, n := range list.Content {
-		r, err := f.row(n)
+	for _, r := range form.Rows {
+		if name := unknownField(r.Own); name != "" {
+			return nil, fail(r.Line, "the fields are "+rowFields, "unknown field %q", name)
+		}
+		remedy, err := r.check()
 		if err != nil {
-			return nil, err
+			return nil, fail(r.Line, remedy, "%v", err)
 		}
 		key := strings.ToLower(r.Pattern)
 		if line, dup := seen[key]; dup {
-			return nil, f.fail(r.Line, "keep one of the two", "pattern %q is in line %d already", r.Pattern, line)
+			return nil, fail(r.Line, "keep one of the two", "pattern %q is in line %d already", r.Pattern, line)
 		}
-		seen[key] = r.Line
-		rows = append(rows, r)
+		seen[key], r.Origin = r.Line, o.Name
+		rows = append(rows, r.Row)
 	}
 	return rows, nil
 }
 
-// row checks one row, each value by itself and EAS against the window.
-func (f tableFile) row(n *yaml.Node) (Row, error) {
-	names := strings.Split(rowFields, ", ")
-	fields, err := f.mapping(n, names...)
-	if err != nil {
-		return Row{}, err
-	}
-	for _, name := range names {
-		if v := fields[name]; v == nil {
-			return Row{}, f.fail(n.Line, "a row needs "+rowFields, "the row has no %s", name)
-		} else if v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) == "" {
-			return Row{}, f.fail(v.Line, "write one plain value", "%s is empty or not a plain value", name)
+func unknownField(own map[string]any) string {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if !strings.HasPrefix(name, "x-") {
+			return name
 		}
 	}
-	r := Row{
-		Pattern: fields["pattern"].Value, Encoding: fields["encoding"].Value, Confidence: Confidence(fields["confidence"].Value),
-		Source: fields["source"].Value, Updated: fields["updated"].Value, By: fields["by"].Value,
-		Origin: f.name, Line: n.Line,
+	return ""
+}
+
+// check checks each value of a row by itself and EAS against the window, and compiles the pattern.
+func (r *Row) check() (remedy string, err error) {
+	values := r.values()
+	for i, name := range strings.Split(rowFields, ", ") {
+		if strings.TrimSpace(values[i]) == "" {
+			return "a row needs " + rowFields, fmt.Errorf("the row has no %s", name)
+		}
 	}
 	if r.globs, err = compileGlobs(r.Pattern); err != nil {
-		return Row{}, f.fail(fields["pattern"].Line, "write it like \"gpt-4o*\"", "%v", err)
+		return "write it like \"gpt-4o*\"", err
 	}
-	if r.Window, err = f.tokenCount(fields["window"], "window"); err != nil {
-		return Row{}, err
-	}
-	if r.EAS, err = f.tokenCount(fields["eas"], "eas"); err != nil {
-		return Row{}, err
+	for name, n := range map[string]int{"window": r.Window, "eas": r.EAS} {
+		if n <= 0 || n > maxRowTokens {
+			return "write a number of tokens, like 8000", fmt.Errorf("%s is %d, it must be 1 to %d", name, n, maxRowTokens)
+		}
 	}
 	if r.EAS > r.Window {
-		return Row{}, f.fail(fields["eas"].Line, "a model cannot attend to more than it is given: lower eas or raise window",
-			"eas %d is larger than the window of %d", r.EAS, r.Window)
+		return "a model cannot attend to more than it is given: lower eas or raise window",
+			fmt.Errorf("eas %d is larger than the window of %d", r.EAS, r.Window)
 	}
 	if !tokens.IsEncoding(r.Encoding) {
-		return Row{}, f.fail(fields["encoding"].Line, "use one of "+strings.Join(tokens.Encodings(), ", "), "unknown encoding %q", r.Encoding)
+		return "use one of " + strings.Join(tokens.Encodings(), ", "), fmt.Errorf("unknown encoding %q", r.Encoding)
 	}
 	switch r.Confidence {
 	case ConfidenceHigh, ConfidenceMedium, ConfidenceLow, ConfidenceNone:
 	default:
-		return Row{}, f.fail(fields["confidence"].Line, "use high, medium, low or none", "unknown confidence %q", r.Confidence)
+		return "use high, medium, low or none", fmt.Errorf("unknown confidence %q", r.Confidence)
 	}
 	if _, err := time.Parse(time.DateOnly, r.Updated); err != nil {
-		return Row{}, f.fail(fields["updated"].Line, "write it as yyyy-mm-dd", "updated %q is not a date", r.Updated)
+		return "write it as yyyy-mm-dd", fmt.Errorf("updated %q is not a date", r.Updated)
 	}
-	return r, nil
-}
-
-func (f tableFile) tokenCount(n *yaml.Node, name string) (int, error) {
-	v, err := strconv.Atoi(strings.ReplaceAll(n.Value, "_", ""))
-	switch {
-	case err != nil:
-		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s %q is not a whole number", name, n.Value)
-	case v <= 0:
-		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s is %d, it must be above 0", name, v)
-	case v > maxRowTokens:
-		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s is %d, more than any model takes", name, v)
-	}
-	return v, nil
-}
-
-// foreignPrefix begins the names of fields that are a user's own: they are
-// kept and not looked at.
-const foreignPrefix = "x-"
-
-// mapping returns the fields of a mapping node, refusing unknown and repeated
-// ones.
-func (f tableFile) mapping(n *yaml.Node, known ...string) (map[string]*yaml.Node, error) {
-	if n.Kind != yaml.MappingNode {
-		return nil, f.fail(n.Line, "write "+strings.Join(known, ", "), "not a mapping of fields to values")
-	}
-	fields := make(map[string]*yaml.Node, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		name := key.Value
-		switch {
-		case key.Kind == yaml.ScalarNode && strings.HasPrefix(name, foreignPrefix):
-			continue
-		case key.Kind != yaml.ScalarNode || !slices.Contains(known, name):
-			return nil, f.fail(key.Line, "the fields are "+strings.Join(known, ", "), "unknown field %q", name)
-		case fields[name] != nil:
-			return nil, f.fail(key.Line, "keep one of the two", "field %q occurs twice", name)
-		}
-		fields[name] = value
-	}
-	return fields, nil
+	return "", nil
 }

@@ -26,16 +26,16 @@ const (
 
 // Row is one line of the table.
 type Row struct {
-	Pattern    string     `json:"pattern"`    // model names, see LoadTable
-	Window     int        `json:"window"`     // advertised context window, tokens
-	EAS        int        `json:"eas"`        // effective attention span, tokens
-	Encoding   string     `json:"encoding"`   // one of tokens.Encodings
-	Confidence Confidence `json:"confidence"` //
-	Source     string     `json:"source"`     // where EAS comes from
-	Updated    string     `json:"updated"`    // yyyy-mm-dd
-	By         string     `json:"by"`         // who or what set it
-	Origin     string     `json:"origin"`     // the file that has the row
-	Line       int        `json:"line"`       // and its line there
+	Pattern    string     `json:"pattern" yaml:"pattern"`       // model names, see LoadTable
+	Window     int        `json:"window" yaml:"window"`         // advertised context window, tokens
+	EAS        int        `json:"eas" yaml:"eas"`               // effective attention span, tokens
+	Encoding   string     `json:"encoding" yaml:"encoding"`     // one of tokens.Encodings
+	Confidence Confidence `json:"confidence" yaml:"confidence"` //
+	Source     string     `json:"source" yaml:"source"`         // where EAS comes from
+	Updated    string     `json:"updated" yaml:"updated"`       // yyyy-mm-dd
+	By         string     `json:"by" yaml:"by"`                 // who or what set it
+	Origin     string     `json:"origin" yaml:"-"`              // the file that has the row
+	Line       int        `json:"line" yaml:"-"`                // and its line there
 
 	globs   []glob
 	builtin bool // of the built-in table

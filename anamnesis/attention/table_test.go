@@ -187,18 +187,18 @@ func TestWrongTables(t *testing.T) {
 		line       int
 		what       string
 	}{
-		{"eas of zero", row("x", "0"), 3, "must be above 0"},
-		{"negative eas", row("x", "-5"), 3, "must be above 0"},
+		{"eas of zero", row("x", "0"), 3, "it must be 1 to"},
+		{"negative eas", row("x", "-5"), 3, "it must be 1 to"},
 		{"eas over the window", row("x", "100001"), 3, "larger than the window"},
-		{"eas not a number", row("x", "8k"), 3, "not a whole number"},
-		{"eas with a fraction", row("x", "8.5"), 3, "not a whole number"},
-		{"huge window", strings.Replace(good, "100000", "99999999999", 1), 3, "more than any model"},
+		{"eas not a number", row("x", "8k"), 3, "where a whole number is wanted"},
+		{"eas with a fraction", row("x", "8.5"), 3, "where a whole number is wanted"},
+		{"huge window", strings.Replace(good, "100000", "99999999999", 1), 3, "it must be 1 to"},
 		{"unknown encoding", strings.Replace(good, "o200k_base", "o300k", 1), 3, "unknown encoding"},
 		{"unknown confidence", strings.Replace(good, "low", "sure", 1), 3, "unknown confidence"},
 		{"bad date", strings.Replace(good, "2026-01-02", "yesterday", 1), 3, "not a date"},
 		{"no source", strings.Replace(good, "source: test, ", "", 1), 3, "no source"},
-		{"empty source", strings.Replace(good, "source: test", "source: ''", 1), 3, "empty"},
-		{"list for a value", strings.Replace(good, "source: test", "source: [a]", 1), 3, "not a plain value"},
+		{"empty source", strings.Replace(good, "source: test", "source: ''", 1), 3, "no source"},
+		{"list for a value", strings.Replace(good, "source: test", "source: [a]", 1), 3, "a list where a text"},
 		{"unknown field", strings.Replace(good, "by: test", "by: test, colour: red", 1), 3, "unknown field"},
 		{"field twice", strings.Replace(good, "by: test", "by: test, by: me", 1), 3, "twice"},
 		{"pattern twice", good + good, 4, "is in line 3 already"},
@@ -208,8 +208,8 @@ func TestWrongTables(t *testing.T) {
 		{"closing brace", row("a}b", "10"), 3, "bad pattern"},
 		{"class in a pattern", row("a[b]", "10"), 3, "bad pattern"},
 		{"too many alternatives", row("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "10"), 3, "alternatives"},
-		{"second line wrong", good + row("y", "0"), 4, "must be above 0"},
-		{"not a row", "  - just text\n", 3, "not a mapping"},
+		{"second line wrong", good + row("y", "0"), 4, "it must be 1 to"},
+		{"not a row", "  - just text\n", 3, "where a group of keys with values is wanted"},
 	} {
 		_, err := LoadTable(assets.EAS, Overlay{Name: "my/eas.yaml", Data: []byte("version: 1\nrows:\n" + tt.yaml)})
 		checkTableError(t, tt.name, err, tt.line, tt.what)
@@ -223,9 +223,9 @@ func TestWrongTables(t *testing.T) {
 		{"tab", "version: 1\n\trows:\n", 0, "not YAML"},
 		{"other version", "version: 2\nrows: []\n", 1, "version"},
 		{"no version", "rows: []\n", 1, "version"},
-		{"a list", "- 1\n", 1, "not a mapping"},
-		{"rows is text", "version: 1\nrows: x\n", 2, "not a list"},
-		{"two documents", "version: 1\n---\nversion: 1\n", 0, "second YAML document"},
+		{"a list", "- 1\n", 1, "where a group of keys with values is wanted"},
+		{"rows is text", "version: 1\nrows: x\n", 2, "where a list is wanted"},
+		{"two documents", "version: 1\n---\nversion: 1\n", 0, "found multiple"},
 		{"too large", "# " + strings.Repeat("x", maxTableBytes), 1, "the limit is"},
 	} {
 		_, err := LoadTable(assets.EAS, Overlay{Name: "my/eas.yaml", Data: []byte(tt.yaml)})

@@ -28,7 +28,7 @@ func Load(file string, data []byte, into any, remedy string) error {
 
 // Empty reports whether the YAML library found no document.
 func Empty(err error) bool {
-	return errors.Is(err, io.EOF) || strings.Contains(err.Error(), "no documents")
+	return errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "no documents")
 }
 
 // JSON says what is wrong with data, which json.Unmarshal refused. part is what of
