@@ -5,101 +5,98 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"mvdan.cc/sh/v3/syntax"
 )
 
-// network matches the names of modules and programs that use a network.
-var network = regexp.MustCompile(`(?i)\b(?:pip\d*|ensurepip|urllib\d*|urlopen|requests|httpx|aiohttp|http|https|socket|ftplib|smtplib|fetch|curl|wget|ssh|axios)\b`)
+var (
+	// network matches what a program text uses to read from a network.
+	network = regexp.MustCompile(`(?i)\b(?:urllib\d*|urlopen|requests|httpx|aiohttp|http|https|socket|ftplib|smtplib|fetch|curl|wget|ssh|axios)\b`)
+	// interpreter matches programs whose arguments or input may be a program text.
+	interpreter = regexp.MustCompile(`^(?:python[\d.]*|node|deno|bun|ruby|perl|php|bash|sh|zsh|java|[gm]?awk)$`)
+	sedRuns     = regexp.MustCompile(`(?:^|[;{}0-9$/\s])e(?:\s|$)|\b[rR]\s*[/~]|/[gipI0-9]*e[gipI0-9]*(?:[;}\s]|$)`)
+	// fetchers are programs that print what others wrote elsewhere.
+	fetchers = Set(`curl wget aria2c http https xh lynx w3m links elinks ssh scp sftp ftp lftp rsync nc ncat netcat socat telnet
+		openssl dig nslookup host whois gh glab hub aws gcloud az kubectl docker podman psql mysql mongosh redis-cli mail mutt`)
+	// scripted are programs whose first word that is no option is a script or a pattern and no file.
+	scripted = Set("sed awk gawk mawk grep egrep fgrep rg ag ack jq")
+)
 
-// OwnWork reports whether a shell command is known to print nothing but what the world's own files make it
-// print: it runs programs, tests and builds of the world, interpreters on files of the world, and local
-// programs ([Local]). Such a program may use a network, as a test run may. dir is the world's directory.
+// fetches lists the subcommands of a program that print what others wrote elsewhere.
+func fetches(program string) string {
+	switch program {
+	case "git":
+		return "clone fetch pull ls-remote remote submodule"
+	case "npm", "pnpm", "yarn", "pip", "pip3", "cargo", "gem", "brew", "apt", "apt-get", "apt-cache", "conda", "composer":
+		return "view info search index outdated audit download policy madison"
+	}
+	return ""
+}
+
+// OwnWork reports whether what a shell command prints comes from programs that the agent chose to run, such as
+// tests, builds and installers, and not from text that others wrote: a network, or a file outside dir, the
+// world's directory. What cannot be determined, such as a program named by a variable, is not the agent's own.
 func OwnWork(command, dir string) bool {
 	commands, err := Parse(command)
-	return err == nil && len(commands) > 0 && only(command, func(n syntax.Node) bool {
-		switch n.(type) {
-		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.CoprocClause, *syntax.FuncDecl:
-			return false
-		}
-		return true
-	}) && !slices.ContainsFunc(commands, func(s Simple) bool { return s.Via == "" && !ownSimple(s, dir) })
+	return err == nil && len(commands) > 0 && !slices.ContainsFunc(commands, func(s Simple) bool { return !ownSimple(s, dir) })
 }
 
 func ownSimple(s Simple, dir string) bool {
 	var input string // what a here document holds
 	for _, r := range s.Redirects {
-		if r.Op == "<<" || r.Op == "<<-" {
+		to, ok := r.File.literal()
+		switch {
+		case r.Op == "<<" || r.Op == "<<-" || r.Op == "<<<":
 			input += r.File.Text
-			continue
+		case strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || !r.Writes() && (!ok || len(to) > 1 && outsideWord(to, dir)):
+			return false
 		}
-		if to, ok := r.File.literal(); !ok || strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || len(to) > 1 && outsideWord(to, dir) {
+	}
+	for _, a := range s.Assigns {
+		if outsideWord(a.Value.Text, dir) && !inSystem(a.Value.Text) {
 			return false
 		}
 	}
 	if len(s.Words) == 0 || s.Declares {
 		return true
 	}
-	words, ok := s.literal()
-	if !ok {
-		return false
-	}
-	for _, a := range s.Assigns { // a variable may name what a loader or an interpreter runs
-		if !strings.HasPrefix(a.Name, "PYTHON") && !strings.HasPrefix(a.Name, "DJANGO") && !slices.Contains([]string{"CI", "DEBUG", "NODE_ENV", "LANG", "LC_ALL"}, a.Name) {
+	words := make([]string, len(s.Words))
+	for i, w := range s.Words {
+		words[i] = w.Text
+		if w.Dynamic && (i == 0 || strings.Contains(w.Text, "~") || strings.Contains(w.Text, "HOME")) {
 			return false
 		}
 	}
 	return ownCall(words, input, dir)
 }
 
-var (
-	interpreter = regexp.MustCompile(`^(?:python[\d.]*|node|ruby|perl|php|bash|sh|java)$`)
-	sedRuns     = regexp.MustCompile(`(?:^|[;{}0-9$/\s])e(?:\s|$)|/[gipI0-9]*e[gipI0-9]*(?:[;}\s]|$)`)
-	builders    = Set(`make ctest cmake tsc jest vitest mocha eslint ruff mypy black flake8 pylint gcc g++ cc clang javac rustc
-		nosetests sphinx-build export set unset which type exit patch`)
-)
+// inSystem reports whether a path lies in a folder of the system.
+func inSystem(p string) bool {
+	return slices.ContainsFunc(systemDirs, func(d string) bool { return strings.HasPrefix(path.Clean(p)+"/", d) })
+}
 
 func ownCall(words []string, input, dir string) bool {
-	name := words[0]
 	if localSimple(words, dir) {
 		return true
 	}
-	code := false // a program in the command line
-	for _, w := range words[1:] {
-		if !code && outsideWord(w, dir) {
-			return false
-		}
-		code = w == "-c" || w == "-e"
-	}
-	base := path.Base(name)
-	switch {
-	case interpreter.MatchString(base):
-		return !network.MatchString(strings.Join(words[1:], " ") + " " + input)
-	case strings.Contains(name, "/"):
-		return !outsideWord(name, dir)
-	case builders[name]:
-		return true
-	case name == "sed":
-		return !slices.ContainsFunc(words[1:], sedRuns.MatchString)
-	case len(words) < 2:
+	name := path.Base(words[0])
+	if outsideWord(words[0], dir) && !inSystem(words[0]) {
 		return false
 	}
-	sub := words[1]
-	switch name {
-	case "timeout", "nice", "time":
-		return len(words) > 2 && ownCall(words[2:], input, dir)
-	case "xargs":
-		return ownCall(words[1:], input, dir)
-	case "npm", "pnpm", "yarn":
-		return sub == "run" || sub == "test"
-	case "go":
-		return sub == "run"
-	case "cargo":
-		return sub == "build" || sub == "run"
-	case "pip", "pip3":
-		return sub == "list" || sub == "show" || sub == "freeze" || sub == "--version"
-	case "git":
-		return slices.Contains([]string{"stash", "checkout", "reset", "apply", "restore", "rm", "mv", "init"}, sub)
+	text := scripted[name] // the next word is a script, a pattern or a program text
+	for _, w := range words[1:] {
+		option := len(w) > 1 && w[0] == '-'
+		if !text && outsideWord(w, dir) {
+			return false
+		}
+		text = w == "-c" || w == "-e" || text && option
 	}
-	return sub == "--version" && len(words) == 2
+	args := words[1:]
+	if interpreter.MatchString(name) {
+		if len(args) > 1 && args[0] == "-m" && args[1] == "pip" {
+			return ownCall(args[1:], "", dir)
+		}
+		return !network.MatchString(strings.Join(args, " ") + " " + input)
+	}
+	sub := Set(fetches(name))
+	return !fetchers[name] && !slices.ContainsFunc(args, func(w string) bool { return fetchers[w] }) &&
+		(len(args) == 0 || !sub[args[0]]) && (name != "sed" || !slices.ContainsFunc(args, sedRuns.MatchString))
 }
