@@ -16,10 +16,10 @@ func TestRequired(t *testing.T) {
 		"a(?:needle){2,3}b": "needle", "^abc$": "abc", `\bword\b`: "word", "[n]eed": "need", "needl+e": "need", "nee.dle": "dle|nee", "[^n]eedle": "eedle",
 		"äneedleö": "needle", `one\ntwo2`: "two2", `\x00abc`: "abc", "long.*longest": "longest",
 		// One of several.
-		"foo|bar": "bar|foo", "bar|baz": "bar|baz", "class (?:Foo|Bar)": "class Bar|class Foo", "https?://": "http://|https://", "foo|b": "", "foo|": "",
-		"(abc)+|(abd)": "abc|abd", "foo|.*": "", "ba[a-z]foo": "foo", "(?:one|two)+x": "one|two", "a[bcd][efg][hij][klm]": "abe|abf|abg|ace|acf|acg|ade|adf|adg",
+		"foo|bar": "foo|bar", "bar|baz": "", "class (?:Foo|Bar)": "class ", "https?://": "http", "foo|b": "", "foo|": "",
+		"(abc)+|(abd)": "abc|abd", "foo|.*": "", "ba[a-z]foo": "foo", "(?:one|two)+x": "one|two",
 		// In another case.
-		"(?i)needle": "~NEEDLE", "(?i:need)less": "~NEEDless", "(?i)k": "", "(?i)[ab]cd": "~ACD|BCD|aCD|bCD", "(?i)aſk": "~ASK",
+		"(?i)needle": "~NEEDLE", "(?i:need)less": "~NEED", "(?i)k": "", "(?i)aſk": "~ASK",
 	} {
 		any, anyCase := search.Required(expr)
 		got := strings.Join(any, "|")
@@ -32,9 +32,6 @@ func TestRequired(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", expr, got, want)
 		}
-	}
-	if any, _ := search.Required(strings.Repeat("long", 100)); len(any) != 1 || len(any[0]) != 64 {
-		t.Errorf("a long text: %q", any)
 	}
 	if any, _ := search.Required("aaa|bbb|ccc|ddd|eee|fff|ggg|hhh|iii|jjj|kkk|lll|mmm|nnn|ooo|ppp|qqq"); len(any) > 0 {
 		t.Errorf("too many texts: %q", any)
