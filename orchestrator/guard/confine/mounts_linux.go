@@ -138,11 +138,17 @@ func (f *Fork) overlay(name, lower, at string) error {
 			return fmt.Errorf("fork of the world: %w", err)
 		}
 	}
-	if strings.ContainsAny(lower+upper, ",:\\") {
-		return fmt.Errorf("fork of the world: %s: its name cannot be mounted", lower)
+	// A name may hold the characters that part the options, so that the directories are named by descriptors.
+	var options []string
+	for option, dir := range map[string]string{"lowerdir": lower, "upperdir": upper, "workdir": work} {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("fork of the world: %s: %w", dir, err)
+		}
+		defer unix.Close(fd)
+		options = append(options, fmt.Sprintf("%s=/proc/self/fd/%d", option, fd))
 	}
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", lower, upper, work)
-	if err := unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+	if err := unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, strings.Join(append(options, "userxattr"), ",")); err != nil {
 		return fmt.Errorf("fork of the world: %s: %w", lower, err)
 	}
 	return nil
