@@ -17,6 +17,8 @@ const (
 	// maxWordsTokens bounds the requests carried over by one jump, together. Steering and
 	// rejections are carried whole.
 	maxWordsTokens = 1000
+	// maxEffect bounds one effect outside the directory, in bytes.
+	maxEffect = 100
 	// maxQuestion bounds the question that is quoted beside an answer, in characters.
 	maxQuestion = 400
 )
@@ -80,7 +82,7 @@ func Jump(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate
 // Ledger lists effects of operations that no jump or D-Mail takes back.
 type Ledger struct {
 	Delivered []string        // answers the user already has
-	Effects   []string        // commands whose effects may reach outside the directory
+	Effects   []string        // what commands changed outside the directory
 	reads     map[string]bool // files that were read
 	Unsure    []string        // calls with an unknown outcome
 	// unobserved: another program may have changed files while a call ran.
@@ -90,6 +92,12 @@ type Ledger struct {
 func LedgerOf(dir string, ops []op.Op) Ledger {
 	l := Ledger{reads: make(map[string]bool)}
 	calls := make(map[string]op.Call)
+	named, sandboxed := make(map[string]bool), make(map[string]bool)
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.ToolReturned); ok && b.Isolated {
+			sandboxed[b.Call] = true
+		}
+	}
 	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
@@ -98,8 +106,11 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 			}
 		case *op.ToolCalled:
 			calls[b.Call] = op.Call{Name: b.Name, Args: b.Args}
-			if cmd := BashCommand(b.Name, b.Args); cmd != "" && !shell.Local(cmd, dir) {
-				l.Effects = append(l.Effects, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(cmd, MaxDelivered)))
+			for _, e := range shell.Reached(BashCommand(b.Name, b.Args), dir, sandboxed[b.Call]) {
+				if !named[e] {
+					named[e] = true
+					l.Effects = append(l.Effects, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(e, maxEffect)))
+				}
 			}
 		case *op.WorldSaved:
 			l.unobserved = l.unobserved || b.Unobserved
@@ -221,7 +232,7 @@ func (n jumpNotice) String() string {
 	}
 	n.writeReads(&sb)
 	if len(n.Effects) > 0 {
-		sb.WriteString("\nNot undone, where these commands reached beyond the directory:")
+		sb.WriteString("\nOutside the directory, and not undone:")
 		WriteItems(&sb, n.Effects)
 	}
 	n.WriteDelivered(&sb)

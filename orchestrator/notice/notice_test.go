@@ -22,6 +22,8 @@ tool.called 1 {"call":"a","name":"Bash","args":"{\"command\":\"curl -X POST http
 tool.returned 1 {"call":"a","name":"Bash","text":"deployed","exit":0}
 tool.called 1 {"call":"b","name":"Bash","args":"{\"command\":\"go test ./...\"}"}
 tool.returned 1 {"call":"b","name":"Bash","text":"FAIL","exit":1}
+tool.called 1 {"call":"f","name":"Bash","args":"{\"command\":\"echo $HOME; git push; touch /tmp/x\"}"}
+tool.returned 1 {"call":"f","name":"Bash","text":"no network","exit":1,"isolated":true}
 tool.returned 1 {"call":"c","name":"ReadFile","text":"x","reads":["x"]}
 tool.returned 1 {"call":"d","name":"ReadFile","text":"x","reads":["date.go"]}
 tool.returned 1 {"call":"e","name":"ReadFile","text":"x","reads":["date.go"]}

@@ -324,7 +324,7 @@ func subagentsIn(p *workspace.Place, ops []op.Op) (effects []string, words []not
 		var calls []op.Op
 		err := taskdir.EachOpSince(p.Home, b.Task, b.From, func(o op.Op) error {
 			switch ob := o.Body.(type) {
-			case *op.ToolCalled:
+			case *op.ToolCalled, *op.ToolReturned:
 				calls = append(calls, o)
 			case *op.UserSaid:
 				if ob.Source != op.SourceRequest { // those are the agent's

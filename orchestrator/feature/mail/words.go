@@ -61,7 +61,7 @@ func (m Message) writeStanding(sb *strings.Builder) {
 		fmt.Fprintf(sb, "\nThe directory does not hold the work of steps %s: a jump had left them.", m.Left)
 	}
 	if len(m.Effects) > 0 {
-		sb.WriteString("\nDone as well, where these commands reached beyond the directory:")
+		sb.WriteString("\nDone as well, outside the directory:")
 		notice.WriteItems(sb, m.Effects)
 	}
 	m.WriteDelivered(sb)
