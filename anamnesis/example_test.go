@@ -48,9 +48,10 @@ func ExamplePass() {
 	//   seen: after step 1: calendar.sh edited
 	//   error: calendar_test: 2024: error: got 28 days, want 29
 	//   why: exit code 1 (op 15)
+	// What you edited, which the jump undid:
+	// - calendar.sh: +… (op 13)
 	// Key findings:
 	// - the agent noted: I will edit calendar.sh. (op 11)
-	// - files written on the discarded path: calendar.sh (op 13)
 	// Next advice:
 	// - cheapest next check, once what it depends on has changed: Bash: make test (op 15)
 	// Pointers: ops 11-15 hold the full record; recall opens them.

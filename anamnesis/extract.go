@@ -38,18 +38,17 @@ func extract(r *Request, recs []*record) note.Notes {
 	falsified, overcome := falsifiedPaths(recs)
 	n.Falsified = falsified
 	n.Causes = append(n.Causes, repeatedErrors(falsified)...)
+	n.Edits = edits(r, recs)
 	n.Findings = append(n.Findings, overcome...)
+	n.Findings = append(n.Findings, timeLimits(recs)...)
 	n.Findings = append(n.Findings, agentNotes(recs, r.Reason)...)
 	n.Findings = append(n.Findings, hints(recs)...)
 	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
-	n.Findings = append(n.Findings, fileFindings(r, recs)...)
+	n.Findings = append(n.Findings, filesRead(recs)...)
 	n.Verified = append(investigations(recs), successes(recs)...)
-	if len(falsified) > 0 {
-		n.Advice = append(n.Advice, note.Statement{
-			Text: "cheapest next check, once what it depends on has changed: " + falsified[0].Action,
-			Ops:  falsified[0].Ops[len(falsified[0].Ops)-1:],
-		})
+	if check, ok := nextCheck(r, recs, falsified); ok {
+		n.Advice = append(n.Advice, check)
 	}
 	addEarlierBlocks(&n, recs)
 	if r.Standing {
@@ -100,15 +99,32 @@ func falsifiedPaths(recs []*record) (paths []note.Falsified, overcome []note.Sta
 		f.ops = append(f.ops, rec.end)
 	}
 	slices.SortStableFunc(order, func(a, b *attempts) int { return cmp.Compare(b.weight(recs), a.weight(recs)) })
+	var failed []*attempts // and succeeded later, one for each command
 	for _, f := range order {
-		if ok := lastOK[f.last.key()]; ok != nil && ok.seq > f.last.seq {
-			overcome = append(overcome, note.Statement{
-				Text: fmt.Sprintf("%s failed %s and succeeded later %s", f.last.action(), f.last.state, ok.state),
-				Ops:  []uint64{f.last.end, ok.end},
-			})
+		if ok := lastOK[f.last.key()]; ok == nil || ok.seq < f.last.seq {
+			paths = append(paths, f.path())
 			continue
 		}
-		paths = append(paths, f.path())
+		i := slices.IndexFunc(failed, func(g *attempts) bool { return g.last.key() == f.last.key() })
+		if i < 0 {
+			failed = append(failed, f)
+			continue
+		}
+		g := failed[i]
+		if g.ops, g.times = note.SortedOps(append(g.ops, f.ops...)), g.times+f.times; f.last.seq > g.last.seq {
+			g.last, g.error = f.last, f.error
+		}
+	}
+	for _, f := range failed {
+		ok := lastOK[f.last.key()]
+		text := f.last.action() + " failed"
+		if f.times > 1 {
+			text += fmt.Sprintf(" %d times, at last", f.times)
+		}
+		if text += " " + f.last.state; f.error != "" {
+			text += ", with “" + quote.ClipMarked(f.error, maxResultRunes) + "”,"
+		}
+		overcome = append(overcome, note.Statement{Text: text + " and succeeded later " + ok.state, Ops: append(slices.Clone(f.ops), ok.end)})
 	}
 	return paths, overcome
 }
@@ -127,9 +143,13 @@ func (f *attempts) weight(recs []*record) float64 {
 }
 
 func (f *attempts) path() note.Falsified {
+	states := f.states
+	if n := len(states); n > 3 {
+		states = []string{states[0], fmt.Sprintf("%d more", n-2), states[n-1]}
+	}
 	p := note.Falsified{
 		Action: f.last.action(), Error: f.error,
-		State:      quote.ClipMarked(quote.Squash(strings.Join(f.states, "; ")), note.MaxStateRunes),
+		State:      quote.ClipMarked(quote.Squash(strings.Join(states, "; ")), note.MaxStateRunes),
 		Confidence: note.ConfidenceHigh, Ops: f.ops,
 	}
 	switch {
@@ -143,6 +163,9 @@ func (f *attempts) path() note.Falsified {
 	}
 	if f.times > 1 {
 		p.Why += fmt.Sprintf(", %d times", f.times)
+	}
+	if line := f.last.result(); f.error != "" && figure.MatchString(line) && !strings.Contains(line, f.error) && !strings.Contains(f.error, line) {
+		p.Why += fmt.Sprintf("; it printed “%s”", line)
 	}
 	if f.last.left != "" {
 		p.Why += "; " + leftBecause + f.last.left
@@ -227,7 +250,7 @@ func noLessons(recs []*record) []note.Statement {
 	count, lastOf := make(map[string]int), make(map[string]*record)
 	var ops []uint64
 	for _, rec := range recs {
-		if why := rec.noLesson; why != "" {
+		if why := rec.noLesson; why != "" && why != "timeout" { // timeLimits names those
 			count[why]++
 			lastOf[why] = rec
 			ops = append(ops, rec.end)
@@ -269,41 +292,26 @@ func unsettled(recs []*record) []note.Statement {
 	return out
 }
 
-// fileFindings lists the files that were written and those that were read. If the span was discarded, the
-// writes are undone.
-func fileFindings(r *Request, recs []*record) []note.Statement {
-	written := "files written on the discarded path: "
-	if r.Standing {
-		written = "files written: "
+// filesRead lists the files that were read.
+func filesRead(recs []*record) (out []note.Statement) {
+	var paths []string
+	var ops []uint64
+	for _, rec := range recs {
+		if !rec.ok() {
+			continue
+		}
+		for _, p := range rec.reads {
+			if !slices.Contains(paths, p) {
+				paths, ops = append(paths, p), append(ops, rec.end)
+			}
+		}
 	}
-	var out []note.Statement
-	for _, kind := range []struct {
-		lead  string
-		paths func(*record) []string
-	}{
-		{written, func(r *record) []string { return r.writes }},
-		{"files read: ", func(r *record) []string { return r.reads }},
-	} {
-		var paths []string
-		var ops []uint64
-		for _, rec := range recs {
-			if !rec.ok() {
-				continue
-			}
-			for _, p := range kind.paths(rec) {
-				if !slices.Contains(paths, p) {
-					paths = append(paths, p)
-					ops = append(ops, rec.end)
-				}
-			}
+	if n := len(paths); n > 0 {
+		text := "files read: " + pathList(paths, maxPathsNamed)
+		if n > maxPathsNamed {
+			text += fmt.Sprintf(" and %d more", n-maxPathsNamed)
 		}
-		if n := len(paths); n > 0 {
-			text := kind.lead + pathList(paths, maxPathsNamed)
-			if n > maxPathsNamed {
-				text += fmt.Sprintf(" and %d more", n-maxPathsNamed)
-			}
-			out = append(out, note.Statement{Text: quote.ClipMarked(text, note.MaxStatementRunes), Ops: note.SortedOps(ops)})
-		}
+		out = append(out, note.Statement{Text: quote.ClipMarked(text, note.MaxStatementRunes), Ops: note.SortedOps(ops)})
 	}
 	return out
 }
@@ -318,13 +326,13 @@ func successes(recs []*record) []note.Statement {
 		if len(out)+len(more) == maxExtracted {
 			break
 		}
-		if !rec.ok() || op.Acts(rec.tool) != op.RunsShell || onlyLooks(rec.args) || seen[rec.key()] {
+		if !rec.ok() || op.Acts(rec.tool) != op.RunsShell || onlyLooks(rec.args) || rec.editsOnly() || seen[rec.key()] {
 			continue
 		}
 		seen[rec.key()] = true
 		text := rec.action() + " succeeded " + rec.state
-		if first := firstLine(rec.outputs()); first != "" {
-			text += fmt.Sprintf("; it printed “%s”", quote.ClipMarked(first, maxResultRunes))
+		if line := rec.result(); line != "" {
+			text += fmt.Sprintf("; it printed “%s”", line)
 		}
 		if like[rec.shape()]++; like[rec.shape()] > maxLikeSuccess {
 			more = append(more, note.Statement{Text: text, Ops: []uint64{rec.end}})

@@ -223,7 +223,7 @@ func (r *Request) check() error {
 // they do not cite, the reason for going back, and everything about records that no usable reply covers.
 func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) note.Notes {
 	out := model
-	out.Places, out.Effects = extracted.Places, extracted.Effects
+	out.Places, out.Effects, out.Edits = extracted.Places, extracted.Effects, extracted.Edits
 	cited := make(map[uint64]bool)
 	byOp := make(map[uint64]*record)
 	for _, rec := range recs {

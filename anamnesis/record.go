@@ -47,6 +47,7 @@ type record struct {
 	stdout   string
 	stderr   string
 	exit     *int
+	millis   int64
 	isError  bool
 	refused  bool
 	isolated bool // ran without a network
@@ -56,7 +57,9 @@ type record struct {
 	state    string // of the files when the call ran, in words
 	changed  []string
 	nChange  int
-	tainted  bool
+	// unwritten are those of changed that no call of the step is recorded to have written.
+	unwritten []string
+	tainted   bool
 
 	// Failed calls only.
 	quoted   string // the telling line, as a block quotes it
@@ -267,16 +270,20 @@ func (c *recorder) addResult(o *op.Op, b *op.ToolReturned) {
 	rec.end = o.Seq
 	rec.text, rec.stdout, rec.stderr = b.Text, b.Stdout, b.Stderr
 	rec.exit, rec.isError, rec.refused, rec.unknown = b.Exit, b.IsError, b.Refused, b.Unknown
+	rec.millis = b.Millis
 	rec.reads, rec.writes, rec.isolated = b.Reads, b.Writes, b.Isolated
 	rec.tainted = c.taint.examine(rec, b.Network) || c.citesTainted(rec)
 	c.addEdited(b.Writes)
 }
 
 func (c *recorder) addSave(step int, b *op.WorldSaved) {
-	tainted := false
+	tainted, unwritten := false, slices.Clone(b.Changed)
+	for _, rec := range c.out[c.stepFrom:] {
+		unwritten = slices.DeleteFunc(unwritten, func(p string) bool { return slices.Contains(rec.writes, p) })
+	}
 	for _, rec := range c.out[c.stepFrom:] {
 		if rec.kind == recCall {
-			rec.changed, rec.nChange = b.Changed, b.NChanged
+			rec.changed, rec.nChange, rec.unwritten = b.Changed, b.NChanged, unwritten
 			tainted = tainted || rec.tainted && op.Acts(rec.tool) == op.RunsShell
 		}
 	}

@@ -49,6 +49,7 @@ type section struct {
 	items []entry
 	least int // so many stay while another list has more than one
 	keep  int
+	back  []entry // of those beyond keep, the ones for which there was room in the end
 }
 
 // block renders notes within a cap.
@@ -95,6 +96,11 @@ func (n *Notes) Block(r *Span, todos []Statement, maxTokens int, count func(stri
 	statements(PlacesTitle, 5, n.Places)
 	b.sections[len(b.sections)-1].least = leastPlaces
 	statements(EffectsTitle, 5, n.Effects)
+	edited := "What you edited, which the jump undid"
+	if r.Standing {
+		edited = "What you edited"
+	}
+	statements(edited, 3, n.Edits)
 	statements("Key findings", 2, n.Findings)
 	statements("Verified facts", 3, n.Verified)
 	statements("Untried options", 1, n.Untried)
@@ -274,7 +280,7 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 				// its count, so the whole is counted only if the sum fits.
 				if total <= maxTokens {
 					if text := b.text(); b.count(text) <= maxTokens {
-						return text, b.omitted()
+						return b.refill(text, maxTokens, total)
 					}
 				}
 				s.keep--
@@ -283,9 +289,33 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 		}
 	}
 	if text := b.text(); b.count(text) <= maxTokens {
-		return text, b.omitted()
+		return b.refill(text, maxTokens, total)
 	}
 	return b.smallest(maxTokens, r), b.omitted()
+}
+
+// refill brings back entries for which there is room, the highest rank first: a list loses its end when one long
+// entry has to go.
+func (b *block) refill(text string, maxTokens, total int) (string, int) {
+	byRank := slices.Clone(b.sections)
+	slices.SortStableFunc(byRank, func(x, y *section) int { return y.rank - x.rank })
+	for _, s := range byRank {
+		for i := s.keep; i < len(s.items); i++ {
+			it := s.items[i]
+			if total+it.cost > maxTokens {
+				continue
+			}
+			s.back = append(s.back, it)
+			s.items = slices.Delete(s.items, i, i+1)
+			if more := b.text(); b.count(more) <= maxTokens {
+				text, total = more, total+it.cost
+				i--
+				continue
+			}
+			s.back, s.items = s.back[:len(s.back)-1], slices.Insert(s.items, i, it)
+		}
+	}
+	return text, b.omitted()
 }
 
 // smallest returns a block without entries, for the case that not even the frame fits: some encodings make
@@ -321,11 +351,11 @@ func (b *block) text() string {
 	var t strings.Builder
 	t.WriteString(b.head)
 	for _, s := range b.sections {
-		if len(s.items) == 0 {
+		if len(s.items)+len(s.back) == 0 {
 			continue
 		}
 		t.WriteString(s.title + ":\n")
-		for _, it := range s.items[:s.keep] {
+		for _, it := range slices.Concat(s.items[:s.keep], s.back) {
 			t.WriteString(it.lines)
 		}
 		if rest := s.items[s.keep:]; len(rest) > 0 {

@@ -18,7 +18,8 @@ func TestLastToGo(t *testing.T) {
 	text := func(s string) []Statement { return []Statement{{Text: strings.Repeat(s+" ", 20), Ops: []uint64{13}}} }
 	n := Notes{
 		Causes: text("cause"), Findings: text("finding"), Verified: text("verified"), Untried: text("untried"), Advice: text("advice"),
-		Falsified: []Falsified{{Action: strings.Repeat("falsified ", 20), Confidence: ConfidenceHigh, Ops: []uint64{13}}},
+		// Not longer than the others, for which there would be room in its place.
+		Falsified: []Falsified{{Action: strings.Repeat("falsified ", 19), Confidence: ConfidenceHigh, Ops: []uint64{13}}},
 	}
 	order := []string{"untried", "finding", "verified", "advice", "cause", "falsified"}
 	r := Span{Task: "t", From: 7, To: 2, Ranges: []op.Range{{First: 12, Last: 40}}}
@@ -79,6 +80,19 @@ func TestPlacesStay(t *testing.T) {
 	}
 	text, left := n.Block(&Span{Task: "t", Standing: true}, nil, 400, func(s string) int { return len(s) / 4 })
 	if len(ParseList(text, PlacesTitle)) != 3 || left != 2 {
+		t.Errorf("%d entries had no room:\n%s", left, text)
+	}
+}
+
+// TestRefill: one entry too long for the block takes the place of itself alone.
+func TestRefill(t *testing.T) {
+	var n Notes
+	for i := range 9 {
+		n.Findings = append(n.Findings, Statement{Text: fmt.Sprintf("finding %d", i), Ops: []uint64{uint64(i)}})
+	}
+	n.Findings[2].Text = strings.Repeat("long ", 400)
+	text, left := n.Block(&Span{Task: "t"}, nil, 200, words)
+	if left != 1 || !strings.Contains(text, "- finding 8 (op 8)\n(+1 more: ops 2)\n") {
 		t.Errorf("%d entries had no room:\n%s", left, text)
 	}
 }

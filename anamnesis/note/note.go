@@ -50,6 +50,8 @@ type Notes struct {
 	// compaction of steps whose changes remain has them.
 	Places  []Statement `json:"-"`
 	Effects []Statement `json:"-"`
+	// Edits are the files that calls changed. Records tell them, not a model.
+	Edits []Statement `json:"-"`
 }
 
 // Empty reports whether there are no notes.

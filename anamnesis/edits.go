@@ -1,0 +1,135 @@
+package anamnesis
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis/note"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
+	"anamnesis/opstream/op"
+)
+
+// edits lists the files that calls changed, each with its diff in short or the command that changed it.
+func edits(r *Request, recs []*record) (out []note.Statement) {
+	runes := note.BlockCap(r.EAS) / 2 // of one file: some eighth of the block
+	diffs, ops := make(map[string][]string), make(map[string][]uint64)
+	var order []string
+	for _, rec := range recs {
+		files, diff := rec.writes, []string{"by " + quote.ClipMarked(quote.Squash(callSummary(rec.args)), runes)}
+		switch {
+		case len(rec.silentChanges()) > 0:
+			files = []string{pathList(rec.silentChanges(), maxStatePaths)}
+		case len(files) == 0 || !rec.ok():
+			continue
+		case len(files) == 1:
+			if lines := diffLines(rec.args); len(lines) > 0 {
+				diff = lines[:min(len(lines), maxDiffLines)]
+			}
+		}
+		for _, f := range files {
+			if ops[f] == nil {
+				order = append(order, f)
+			}
+			diffs[f], ops[f] = append(diffs[f], diff...), append(ops[f], rec.end)
+		}
+	}
+	for _, f := range order {
+		lines := diffs[f][max(0, len(diffs[f])-maxDiffLines):]
+		text := pathList([]string{f}, 1) + ": " + quote.ClipMarked(quote.Squash(strings.Join(lines, " | ")), runes)
+		out = append(out, note.Statement{Text: text, Ops: note.SortedOps(ops[f])})
+	}
+	return out
+}
+
+// silentChanges returns the files that a command changed without a word, as far as no other call of its step wrote
+// them; nil for other calls.
+func (r *record) silentChanges() []string {
+	if !r.ok() || op.Acts(r.tool) != op.RunsShell || firstLine(r.outputs()) != "" {
+		return nil
+	}
+	return r.unwritten
+}
+
+// editsOnly reports whether a command did no more than to change a file that it names: it verified nothing.
+func (r *record) editsOnly() bool {
+	return slices.ContainsFunc(r.silentChanges(), func(f string) bool { return strings.Contains(shell.Command(r.args), path.Base(f)) })
+}
+
+// figure matches a line that tells how a run came out: a count of tests, or a named number.
+var figure = regexp.MustCompile(`(?i)\b\d+ (?:passed|failed|errors?|failures?|tests?|skipped|warnings?)\b|%$|\b[a-z][\w .()-]{1,40}(?:: |=| = )-?\d[\d.,]*\s?%?\w{0,3}$`)
+
+// result returns the line of a call's output that says most about how it came out: the last with a figure, else
+// the first.
+func (r *record) result() string {
+	outputs := r.outputs()
+	for _, text := range slices.Backward(outputs) {
+		for _, line := range slices.Backward(strings.Split(text, "\n")) {
+			if line = strings.Trim(quote.Squash(line), "=-* "); len(line) > 1 && figure.MatchString(line) {
+				return quote.ClipMarked(line, maxResultRunes)
+			}
+		}
+	}
+	return quote.ClipMarked(firstLine(outputs), maxResultRunes)
+}
+
+// absent matches what a shell says of a program that is not installed.
+var absent = regexp.MustCompile(`(?i)command not found|: not found$|No such file or directory|No module named|can't open file`)
+
+// nextCheck returns the cheapest of the falsified commands that can be run as it stands after the jump: it names no
+// file that the path changed, which may be gone, and did not fail for a program or a file that is absent. ok is false
+// if there is none.
+func nextCheck(r *Request, recs []*record, falsified []note.Falsified) (advice note.Statement, ok bool) {
+	changed, byEnd := make(map[string]bool), make(map[uint64]*record)
+	for _, rec := range recs {
+		if rec.nChange > len(rec.changed) && !r.Standing {
+			return advice, false // not all are known
+		}
+		for _, f := range slices.Concat(rec.changed, rec.writes) {
+			changed[f] = !r.Standing
+		}
+		byEnd[rec.end] = rec
+	}
+	var best *record
+	for _, f := range falsified {
+		rec := byEnd[f.Ops[len(f.Ops)-1]]
+		if rec == nil || op.Acts(rec.tool) != op.RunsShell || absent.MatchString(rec.quoted) || onlyLooks(rec.args) || strings.HasSuffix(rec.action(), "…") {
+			continue
+		}
+		gone := slices.ContainsFunc(shell.Words(shell.Command(rec.args)), func(w string) bool {
+			w, _, _ = strings.Cut(strings.TrimPrefix(w, strings.TrimSuffix(r.WorldDir, "/")+"/"), "::")
+			return changed[strings.TrimPrefix(w, "./")]
+		})
+		if !gone && (best == nil || rec.millis < best.millis) {
+			best = rec
+		}
+	}
+	if best == nil {
+		return advice, false
+	}
+	return note.Statement{Text: "cheapest next check, once what it depends on has changed: " + best.action() + best.seconds(), Ops: []uint64{best.end}}, true
+}
+
+// seconds returns how long a call ran, where that is worth a word.
+func (r *record) seconds() string {
+	if r.millis < 1000 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d s)", r.millis/1000)
+}
+
+// timeLimits lists the calls that were ended at their time limit, each once.
+func timeLimits(recs []*record) (out []note.Statement) {
+	seen := make(map[string]bool)
+	for _, rec := range recs {
+		if rec.noLesson != "timeout" || seen[rec.key()] {
+			continue
+		}
+		seen[rec.key()] = true
+		out = append(out, note.Statement{Text: rec.action() + " was ended at its time limit" + rec.seconds(), Ops: []uint64{rec.end}})
+	}
+	return out
+}
