@@ -59,6 +59,7 @@ func crashMain() {
 			die()
 		}
 	}
+	a.store.Stream.Now = fastClock(os.Getenv(clockVariable))
 	code := a.main(os.Args[1:])
 	if kind == "count" {
 		if err := os.WriteFile(arg, fmt.Appendf(nil, "%d %d", appends, points), 0o600); err != nil {

@@ -413,6 +413,9 @@ func (t *Task) limits() state.Limits {
 
 func (o Options) withDefaults() *Options {
 	if o.Now == nil {
+		o.Now = o.Store.Stream.Now
+	}
+	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.family == nil {
