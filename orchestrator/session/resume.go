@@ -61,7 +61,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if limits != st.Limits {
 		resumed.Limits = &limits
 	}
-	info := Info{Task: task, Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice, Limits: limitsText(limits)}
+	info := Info{Task: task, Title: taskdir.Title(st.Said.First), Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice, Limits: limitsText(limits)}
 	if info.Limits != "" {
 		info.Notice += "; limits: " + info.Limits
 	}

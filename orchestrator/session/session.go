@@ -132,6 +132,9 @@ type Client struct {
 	Retry func(model.Attempt)
 	// Scan is called with the progress of a scan of the directory.
 	Scan func(worldstate.Progress)
+	// Ended is called at the end of each Run with its outcome, which for an error of Run is failed. Secrets in
+	// Detail are redacted.
+	Ended func(runtime.Outcome)
 	// Note is called with warnings while the session runs.
 	Note func(text string)
 	// Trust decides whether to use something that a project brings. If nil, it is not used.
@@ -157,6 +160,7 @@ type Info struct {
 	Limits   string `json:"limits,omitempty"` // of a resumed task, as flags
 	Banner   string `json:"banner,omitempty"` // describes a recording
 
+	Title    string   `json:"-"` // see taskdir.Title
 	Warnings []string `json:"-"` // found before the task was opened
 }
 
@@ -182,6 +186,7 @@ func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 	for {
 		out, err := s.served(ctx)
 		if err != nil {
+			s.ended(runtime.Outcome{Reason: "failed", Detail: err.Error(), Err: err})
 			return out, err
 		}
 		if out.Reason != "idle" || last.Reason == "" {
@@ -191,7 +196,15 @@ func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 		if again && ctx.Err() == nil && s.task.Ledger.Unanswered() {
 			continue // a message or a jump arrived between the turn's end and the socket's
 		}
+		s.ended(last)
 		return last, nil
+	}
+}
+
+func (s *Session) ended(out runtime.Outcome) {
+	if s.client.Ended != nil {
+		out.Detail = s.task.Ledger.Journal.RedactText(out.Detail)
+		s.client.Ended(out)
 	}
 }
 

@@ -180,14 +180,15 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	if err != nil {
 		return nil, err
 	}
+	request := WithoutSecrets(r.Text, opts.Secrets)
 	if n.Task == "" { // as late as possible: it reserves the name
-		if n.Task, err = taskdir.NewTaskID(s.Home, WithoutSecrets(r.Text, opts.Secrets)); err != nil {
+		if n.Task, err = taskdir.NewTaskID(s.Home, request); err != nil {
 			done()
 			return nil, err
 		}
 	}
 	return o.hold(ctx, m, done, Info{
-		Task: n.Task, Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Notice: notice,
+		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Notice: notice,
 	}, func() (*runtime.Task, error) {
 		t, err := runtime.Create(ctx, s.Home, n, opts)
 		if err != nil && r.ID == "" {

@@ -13,6 +13,7 @@ import (
 	"anamnesis/cmd/internal/console"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
+	"anamnesis/cmd/internal/notify"
 	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui"
@@ -95,7 +96,7 @@ func (s *Seat) Run(ctx context.Context, w Work) error {
 	if err := s.complete(svc, set, &r); err != nil {
 		return err
 	}
-	err = s.turns(ctx, w, func(c session.Client) (*session.Session, error) { return svc.Start(ctx, r, c) })
+	err = s.turns(ctx, set, w, func(c session.Client) (*session.Session, error) { return svc.Start(ctx, r, c) })
 	if errors.Is(err, session.ErrNoModel) && s.Interactive() {
 		if taken, err := s.Welcome(ctx, set, w.Model); !taken {
 			return err
@@ -128,13 +129,14 @@ func (s *Seat) Resume(ctx context.Context, w Work, args []string) error {
 		return s.draw(ctx, svc, set, w, tui.Options{Task: id, Text: message, Once: true})
 	}
 	set.Resumed(&w.Settings)
-	return s.turns(ctx, w, func(c session.Client) (*session.Session, error) {
+	return s.turns(ctx, set, w, func(c session.Client) (*session.Session, error) {
 		return svc.Resume(ctx, id, message, w.Settings, c)
 	})
 }
 
 // turns opens a session in plain lines and runs its turns.
-func (s *Seat) turns(ctx context.Context, w Work, open func(session.Client) (*session.Session, error)) error {
+func (s *Seat) turns(ctx context.Context, set *settings.Settings, w Work,
+	open func(session.Client) (*session.Session, error)) error {
 	keys := s.Keys()
 	var p view.Printer
 	client := s.Client(keys, s.Warn, func(i session.Info) view.Printer {
@@ -144,7 +146,9 @@ func (s *Seat) turns(ctx context.Context, w Work, open func(session.Client) (*se
 	if s.stay {
 		client.MaxOutage = session.SessionMaxOutage
 	}
-	opened, err := open(client)
+	n := notify.New(ctx, set.Notify, notify.Limit)
+	defer n.Close(s.Warn)
+	opened, err := open(n.Watch(client))
 	if err != nil {
 		return err
 	}
@@ -181,7 +185,9 @@ func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Set
 			return s.drawOffered(ctx, set, w, o)
 		}
 	}
+	o.Notify = notify.New(ctx, set.Notify, notify.Limit)
 	res, err := tui.Run(ctx, o)
+	o.Notify.Close(s.Warn)
 	switch {
 	case err != nil:
 		return err

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/anamnesis/attention"
+	"anamnesis/cmd/internal/notify"
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
@@ -162,6 +163,7 @@ type Settings struct {
 	Project bool // the project has a file of settings, or rows of the EAS table
 	// Missing are the approvals that the project's files need and the user has not given.
 	Missing  []consent.Approval
+	Notify   []string // the user's notifiers
 	UserFile string
 	File     string // the project's, whether it exists or not
 }
@@ -170,32 +172,32 @@ type Settings struct {
 // reports it.
 func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, error) {
 	s := &Settings{UserFile: filepath.Join(h.Config, "config.yaml")}
-	user, _, err := readFile(s.UserFile, true)
+	user, err := readFile(s.UserFile, true)
 	if err != nil {
 		return nil, err
 	}
-	var project map[string]string
+	s.Notify = user.notify
+	var project file
 	approved := false
 	real, err := session.RealDir(dir)
 	if d := holder(real); err == nil && filepath.Join(d, ProjectFile) != s.UserFile {
 		if s.File = filepath.Join(d, ProjectFile); d == real {
 			s.File = filepath.Join(dir, ProjectFile)
 		}
-		var hash string
-		if project, hash, err = readFile(filepath.Join(d, ProjectFile), false); err != nil {
+		if project, err = readFile(filepath.Join(d, ProjectFile), false); err != nil {
 			return nil, err
 		}
 		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: d,
-			Hash: hash}); err != nil {
+			Hash: project.hash}); err != nil {
 			return nil, err
 		}
 	}
 	for _, k := range keys() {
 		v := Value{Key: k.name, Text: k.initial, Origin: OriginDefault, About: k.about}
-		if text, ok := user[k.name]; ok {
+		if text, ok := user.values[k.name]; ok {
 			v.Text, v.Origin = text, s.UserFile
 		}
-		if text, ok := project[k.name]; ok {
+		if text, ok := project.values[k.name]; ok {
 			if approved || k.tightens == nil || k.tightens(text, v.Text) {
 				v.Bounded = k.name == "eas" && v.Text == "" && !approved
 				v.Text, v.Origin = text, s.File
@@ -215,6 +217,12 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		}
 		s.Values = append(s.Values, v)
 	}
+	v := Value{Key: notify.Key, Text: strings.Join(s.Notify, ", "), Origin: OriginDefault,
+		About: "what tells you that a task asks, waits or has ended: bell, desktop or commands"}
+	if v.Text != "" {
+		v.Origin = s.UserFile
+	}
+	s.Values = append(s.Values, v)
 	return s, s.rows(h, dir)
 }
 
@@ -349,15 +357,22 @@ func fill[N comparable](to *N, text string, parse func(string) (N, error)) {
 	}
 }
 
-// readFile returns the values of a configuration file and the hash of its bytes; both are
-// empty if there is no file. Only the user's own file may say how models are asked: a key_command runs.
-func readFile(path string, user bool) (values map[string]string, hash string, err error) {
+// file is the content of a configuration file; empty if there is none.
+type file struct {
+	values map[string]string
+	notify []string
+	hash   string // of its bytes
+}
+
+// readFile reads a configuration file. Only the user's own may say how models are asked and what notifies
+// the user: commands that it names run.
+func readFile(path string, user bool) (f file, err error) {
 	data, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", nil
+		return f, nil
 	}
 	if err != nil {
-		return nil, "", session.Usagef("configuration %s: %v; make it a readable file or remove it", path, err)
+		return f, session.Usagef("configuration %s: %v; make it a readable file or remove it", path, err)
 	}
 	var nodes map[string]yaml.Node
 	known := keys()
@@ -365,38 +380,51 @@ func readFile(path string, user bool) (values map[string]string, hash string, er
 	for _, k := range known {
 		names = append(names, k.name)
 	}
+	if user {
+		names = append(names, named.TuningKey, notify.Key)
+	}
 	remedy := "the keys are " + strings.Join(names, ", ")
 	if err := userfile.Load(path, data, &nodes, remedy); err != nil {
-		return nil, "", session.Usagef("%v", err)
+		return f, session.Usagef("%v", err)
 	}
-	values = make(map[string]string)
+	f.values = make(map[string]string)
 	byLine := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int { return nodes[a].Line - nodes[b].Line })
 	for _, name := range byLine {
 		node := nodes[name]
 		if name == named.TuningKey && user {
 			if _, err := named.ParseTuning(&node); err != nil {
-				return nil, "", session.Usagef("%s:%d: %s: %v; docs/guides/providers.md has the form", path, node.Line, name, err)
+				return f, session.Usagef("%s:%d: %s: %v; docs/guides/providers.md has the form", path, node.Line, name, err)
 			}
 			continue
+		}
+		if name == notify.Key && user {
+			if f.notify, err = notify.Parse(&node); err != nil {
+				return f, session.Usagef("%s:%d: %s: %v", path, node.Line, name, err)
+			}
+			continue
+		}
+		if name == named.TuningKey || name == notify.Key {
+			return f, session.Usagef("%s:%d: %s can be set in your own config.yaml only: its commands run", path, node.Line, name)
 		}
 		i := slices.IndexFunc(known, func(k key) bool { return k.name == name })
 		if i < 0 {
 			if near := spelling.Nearest(name, names); near != "" {
 				remedy = "did you mean " + near + "? " + remedy
 			}
-			return nil, "", session.Usagef("%s:%d: unknown key %q; %s", path, node.Line, name, remedy)
+			return f, session.Usagef("%s:%d: unknown key %q; %s", path, node.Line, name, remedy)
 		}
 		if node.Kind != yaml.ScalarNode || node.Value == "" {
-			return nil, "", session.Usagef("%s:%d: %s has no single value; want %s", path,
+			return f, session.Usagef("%s:%d: %s has no single value; want %s", path,
 				node.Line, name, known[i].about)
 		}
 		if err := known[i].check(node.Value); err != nil {
-			return nil, "", session.Usagef("%s:%d: %s: %v; correct it or remove the line", path, node.Line, name, err)
+			return f, session.Usagef("%s:%d: %s: %v; correct it or remove the line", path, node.Line, name, err)
 		}
-		values[name] = node.Value
+		f.values[name] = node.Value
 	}
 	sum := sha256.Sum256(data)
-	return values, hex.EncodeToString(sum[:]), nil
+	f.hash = hex.EncodeToString(sum[:])
+	return f, nil
 }
 
 // readRegular reads a file of at most maxFileBytes.

@@ -129,6 +129,8 @@ func TestFaults(t *testing.T) {
 		{"max_cost: .inf\n", `:1: max_cost: ".inf": want a value above zero`},
 		{"approval: yes\n", `:1: approval: approval mode "yes": want ask, edits, auto or deny`},
 		{"keep_ignored: .env* conf[\n", `:1: keep_ignored: "conf[": syntax error in pattern`},
+		{"model: a\nnotify: {a: b}\n", `:2: notify: want bell, desktop, a command, or a list of these`},
+		{"notfy: bell\n", `:1: unknown key "notfy"; did you mean notify?`},
 		{"model: [a]\n", `:1: model has no single value`},
 		{"model: {\n", `: not YAML: `},
 		{"- model\n", `:1: a list where a group of keys with values is wanted`},
@@ -147,6 +149,26 @@ func TestFaults(t *testing.T) {
 	}
 	if _, err := p.load(t); err == nil || !strings.Contains(err.Error(), "not a regular file; make it a readable file or remove it") {
 		t.Error(err)
+	}
+}
+
+// TestNotify: only the user's own file names notifiers, and says how models are asked: commands there run.
+func TestNotify(t *testing.T) {
+	p := newPlace(t, "notify: [bell, 'mail me']", "", map[string]string{"ANAMNESIS_NOTIFY": "other"})
+	s, err := p.load(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := s.value("notify"); strings.Join(s.Notify, "|") != "bell|mail me" || v.Text != "bell, mail me" || v.Origin != s.UserFile {
+		t.Errorf("%q, %+v", s.Notify, v)
+	}
+	for _, key := range []string{"notify: bell", "models: []"} {
+		p := newPlace(t, "", "\n"+key, nil)
+		name, _, _ := strings.Cut(key, ":")
+		want := ProjectFile + ":2: " + name + " can be set in your own config.yaml only: its commands run"
+		if _, err := p.load(t); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

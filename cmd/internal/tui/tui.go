@@ -15,6 +15,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/notify"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/feed"
@@ -43,6 +44,7 @@ type Options struct {
 	Theme    string // auto, dark, light or none
 	Version  string
 	In, Out  *os.File
+	Notify   *notify.Notifier
 }
 
 // Result is how the session ended.
@@ -99,7 +101,7 @@ func (m *screen) client() session.Client {
 	if m.o.Once {
 		outage = session.DefaultMaxOutage
 	}
-	return session.Client{
+	return m.o.Notify.Watch(session.Client{
 		MaxOutage: outage,
 		Callbacks: session.Callbacks{
 			Op:       func(o op.Op) { f.Add(o) },
@@ -132,7 +134,7 @@ func (m *screen) client() session.Client {
 			a, _ := m.put(ctx, &ask.Question{Kind: ask.OfTrust, Text: text})
 			return a.Allow
 		},
-	}
+	})
 }
 
 // put shows a question and waits for its answer. If the context or the terminal ends first,
