@@ -43,6 +43,8 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 		"US dollars the whole task may cost, by the table of prices; a jump returns none (default: no limit)")
 	fl.DurationVar(&f.MaxTime, "max-time", 0,
 		"how long this process may work on the task, such as 30m (default: no limit)")
+	fl.DurationVar(&f.Patience, "patience", 0,
+		"how long a provider that fails is waited for, such as 2h (default 24h, 10m in a session)")
 	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace,
 		"how long a running command may go on after SIGTERM or the loss of the terminal")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")

@@ -68,12 +68,13 @@ func (t *Task) awaitProvider(ctx context.Context) bool {
 	}
 	ctx, cancel := t.withinTime(ctx)
 	defer cancel()
+	t.askNow.Store(false)
 	begun := t.Ledger.Now()
 	whole := o.Until.Sub(begun)
 	for {
 		// The wall clock goes on while the machine sleeps, and may be set back.
 		left := min(o.Until.Sub(t.Ledger.Now().Round(0)), whole-t.Ledger.Now().Sub(begun))
-		if left <= 0 {
+		if left <= 0 || t.askNow.Load() {
 			return true
 		}
 		posted := false
@@ -89,6 +90,9 @@ func (t *Task) awaitProvider(ctx context.Context) bool {
 		}
 	}
 }
+
+// AskNow ends a wait for the provider: it is asked again within a second.
+func (t *Task) AskNow() { t.askNow.Store(true) }
 
 // watched is a callback for the pieces of a reply that notes whether there were any; nil stays nil.
 func watched(on func(model.Delta), any *bool) func(model.Delta) {

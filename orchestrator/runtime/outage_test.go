@@ -188,6 +188,24 @@ func TestOutageIsRecorded(t *testing.T) {
 	}
 }
 
+// TestAskNow: a user who does not want to wait is not kept waiting.
+func TestAskNow(t *testing.T) {
+	p := &provider{answers: []any{busy(3 * time.Hour), says("Done.")}}
+	var task *Task
+	task = withProvider(t, p, state.Limits{Outage: time.Hour}, Callbacks{Waiting: func(state.Outage, time.Duration) { task.AskNow() }})
+	synctest.Test(t, func(t *testing.T) {
+		task.opts.Now = time.Now
+		for range 2 {
+			if fault, err := task.ask(t.Context(), t.Context()); err != nil || fault == nil && len(p.asked) < 2 {
+				t.Fatalf("ask: %v, %v", fault, err)
+			}
+		}
+		if wait := p.asked[1].Sub(p.asked[0]); wait > time.Minute {
+			t.Errorf("asked again after %s", wait)
+		}
+	})
+}
+
 // TestEmptyReplies: a reply with neither text nor a call is asked for again, three times, each of them
 // recorded, and an empty message is never sent.
 func TestEmptyReplies(t *testing.T) {

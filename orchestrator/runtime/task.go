@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"anamnesis/anamnesis/tokens"
@@ -168,6 +169,7 @@ type Task struct {
 	features features
 	runner   *runner
 	hold     hold
+	askNow   atomic.Bool // a user does not want to wait for the provider
 }
 
 // hold is what a process found when it opened a task.

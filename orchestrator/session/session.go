@@ -125,9 +125,9 @@ type Client struct {
 	Callbacks // of the task
 	// Started is called with what is about to run, before the first operation.
 	Started func(Info)
-	// MaxOutage limits how long a provider that fails in passing is waited for, unless Settings do;
-	// 0: DefaultMaxOutage.
-	MaxOutage time.Duration
+	// Patience limits how long a provider that fails in passing is waited for, unless Settings do;
+	// 0: DefaultPatience.
+	Patience time.Duration
 	// Retry is called when a pass or a reflection asks the model again.
 	Retry func(model.Attempt)
 	// Scan is called with the progress of a scan of the directory.
@@ -227,6 +227,9 @@ func (s *Session) Say(ctx context.Context, text string) error {
 func (s *Session) Request(ctx context.Context, text string) error {
 	return s.task.Ledger.Say(ctx, text, op.SourceRequest)
 }
+
+// AskNow ends a wait for the provider.
+func (s *Session) AskNow() { s.task.AskNow() }
 
 // Jump schedules a jump for the end of the step under way. It uses To, Reason, Compact and
 // Overwrite of j.

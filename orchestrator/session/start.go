@@ -27,8 +27,8 @@ import (
 
 // How long a provider that fails in passing is waited for. A wait that it names does not count.
 const (
-	DefaultMaxOutage = 24 * time.Hour
-	SessionMaxOutage = 10 * time.Minute // while a user waits at a front end
+	DefaultPatience = 24 * time.Hour
+	SessionPatience = 10 * time.Minute // while a user waits at a front end
 )
 
 // Settings apply to one run of a task. The zero value means the defaults, or what the task and
@@ -47,7 +47,7 @@ type Settings struct {
 	MaxCostUSD float64 // of the task
 	MaxTime    time.Duration
 	Fallback   op.Limits     // of a resumed task without limits of its own
-	MaxOutage  time.Duration // see Client.MaxOutage
+	Patience   time.Duration // see Client.Patience
 
 	Grace        time.Duration // of the running command if the program is asked to stop; see runtime.Options
 	AllowSecrets []string      // patterns of secret files that the agent may read
@@ -369,7 +369,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	m.OnRetry(o.client.Retry)
 	opts = runtime.Options{
 		Model: m.Model, Reflect: m.reflect, Grace: o.Grace, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
-		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime, Outage: cmp.Or(o.MaxOutage, o.client.MaxOutage, DefaultMaxOutage)},
+		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime, Outage: cmp.Or(o.Patience, o.client.Patience, DefaultPatience)},
 		Cards:     runtime.Cards{Embedder: embedder},
 		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir)},
 		Store:     o.o.Store,

@@ -197,7 +197,7 @@ func (v *viewer) client(ctx context.Context) session.Client {
 		})
 	}
 	return session.Client{
-		MaxOutage: session.SessionMaxOutage,
+		Patience: session.SessionPatience,
 		Callbacks: session.Callbacks{
 			Op:       func(o op.Op) { locked(func() { v.op(o) }) },
 			Delta:    func(d model.Delta) { locked(func() { v.delta(d) }) },

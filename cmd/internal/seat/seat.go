@@ -144,7 +144,7 @@ func (s *Seat) turns(ctx context.Context, set *settings.Settings, w Work,
 		return p
 	})
 	if s.stay {
-		client.MaxOutage = session.SessionMaxOutage
+		client.Patience = session.SessionPatience
 	}
 	n := notify.New(ctx, set.Notify, notify.Limit)
 	defer n.Close(s.Warn)

@@ -23,6 +23,8 @@ func CheckFlags(f *session.Request, given func(flag string) bool) error {
 		return session.Usagef("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.MaxCostUSD)
 	case f.MaxTime < 0 || f.MaxTime == 0 && given("max-time"):
 		return session.Usagef("--max-time %s: want a time above zero, such as 30m", f.MaxTime)
+	case f.Patience < 0 || f.Patience == 0 && given("patience"):
+		return session.Usagef("--patience %s: want a time above zero, such as 2h", f.Patience)
 	case f.Images != "" && f.Images != string(openai.ImagesSend) && f.Images != string(openai.ImagesNever):
 		return session.Usagef("--images %q: want send or never", f.Images)
 	case f.ToolsWait <= 0:

@@ -89,7 +89,7 @@ func keys() []key {
 		{name: "max_cost", about: "US dollars a task may cost", check: positive(number), tightens: lower(number)},
 		{name: "max_time", about: "how long a process may work on a task, such as 30m",
 			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
-		{name: "max_outage", about: "how long a failing provider is waited for (default: 24h, 10m in a session)",
+		{name: "patience", about: "how long a failing provider is waited for (default: 24h, 10m in a session)",
 			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
 		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: globs, tightens: same},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none",
@@ -310,14 +310,14 @@ func (s *Settings) Limits(set *session.Settings) {
 	fill(&set.MaxTokens, s.Text("max_tokens"), strconv.Atoi)
 	fill(&set.MaxCostUSD, s.Text("max_cost"), number)
 	fill(&set.MaxTime, s.Text("max_time"), time.ParseDuration)
-	fill(&set.MaxOutage, s.Text("max_outage"), time.ParseDuration)
+	fill(&set.Patience, s.Text("patience"), time.ParseDuration)
 }
 
 // Resumed fills in limits for a task that is continued: those that it has of its own come first.
 func (s *Settings) Resumed(set *session.Settings) {
-	own := session.Settings{MaxOutage: set.MaxOutage}
+	own := session.Settings{Patience: set.Patience}
 	s.Limits(&own)
-	set.MaxOutage, set.Fallback = own.MaxOutage, op.Limits{Steps: own.MaxSteps, Tokens: own.MaxTokens,
+	set.Patience, set.Fallback = own.Patience, op.Limits{Steps: own.MaxSteps, Tokens: own.MaxTokens,
 		USD: own.MaxCostUSD, Time: own.MaxTime}
 }
 

@@ -239,6 +239,9 @@ func (m *screen) submit() tea.Cmd {
 	text := m.edit.Submit()
 	switch {
 	case text == "":
+		if m.s != nil && m.outage() > 0 {
+			m.s.AskNow()
+		}
 		return nil
 	case strings.HasPrefix(text, "/") && !strings.Contains(strings.Fields(text)[0][1:], "/"):
 		return m.command(text)

@@ -97,12 +97,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 // client returns the callbacks that show a task on the screen.
 func (m *screen) client() session.Client {
 	f := m.feed
-	outage := session.SessionMaxOutage
+	outage := session.SessionPatience
 	if m.o.Once {
-		outage = session.DefaultMaxOutage
+		outage = session.DefaultPatience
 	}
 	return m.o.Notify.Watch(session.Client{
-		MaxOutage: outage,
+		Patience: outage,
 		Callbacks: session.Callbacks{
 			Op:       func(o op.Op) { f.Add(o) },
 			Delta:    func(d model.Delta) { f.Add(d) },

@@ -94,7 +94,7 @@ func TestCountdown(t *testing.T) {
 	}
 	m.st.Outage = &state.Outage{Wait: *wait}
 	for _, left := range []string{"1m30s", "1m29s"} {
-		if got := paint.Strip(strings.Join(m.working(), "\n")); !strings.Contains(got, "waiting for the provider: asking again in "+left+", at ") || !strings.Contains(got, "Esc interrupts") {
+		if got := paint.Strip(strings.Join(m.working(), "\n")); !strings.Contains(got, "waiting for the provider: asking again in "+left+", at ") || !strings.Contains(got, "Enter asks now · Esc interrupts") {
 			t.Errorf("with %s left: %q", left, got)
 		}
 		m.now = m.now.Add(time.Second)

@@ -130,20 +130,27 @@ func (m *screen) working() []string {
 		if what == "" {
 			what = "thinking"
 		}
-		if m.st != nil && m.st.Outage != nil {
-			o := m.st.Outage
-			if left := o.Until.Sub(m.now).Round(time.Second); left > 0 {
-				what = fmt.Sprintf("waiting for the provider: asking again in %s, at %s", left,
-					state.Clock(o.Until, m.now))
-			}
+		keys := "Esc interrupts"
+		if left := m.outage(); left > 0 {
+			what = fmt.Sprintf("waiting for the provider: asking again in %s, at %s", left,
+				state.Clock(m.st.Outage.Until, m.now))
+			keys = "Enter asks now · " + keys
 		}
 		if t := oneLine(clean(m.reply.thinking)); t != "" {
 			what += ": " + t[max(0, len(t)-200):]
 		}
-		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+what, m.width-20)+paint.Faint.Render(
-			fmt.Sprintf("  %d s · Esc interrupts", int(m.now.Sub(m.begun).Seconds()))))
+		end := fmt.Sprintf("  %d s · %s", int(m.now.Sub(m.begun).Seconds()), keys)
+		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+what, m.width-len(end))+paint.Faint.Render(end))
 	}
 	return lines
+}
+
+// outage returns how long the provider is still waited for; 0: it is not.
+func (m *screen) outage() time.Duration {
+	if m.st == nil || m.st.Outage == nil {
+		return 0
+	}
+	return max(0, m.st.Outage.Until.Sub(m.now).Round(time.Second))
 }
 
 // beside returns the lines about what else there is while a question or a list is shown.
