@@ -30,7 +30,7 @@ func (a *app) kbCommand() *cobra.Command {
 	}
 	chooseKB(cmd, &dir)
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbNewCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir), a.kbRepairsCommand(&dir),
-		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbRebuildCommand(&dir))
+		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbFactsCommand(), a.kbRebuildCommand(&dir))
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
 	cmd.AddCommand(a.kbImportCommand(&dir), a.kbExportCommand(&dir), a.kbSyncCommand(&dir), a.kbRedactCommand(&dir))
 	return cmd

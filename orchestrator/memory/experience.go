@@ -10,9 +10,11 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// CountCards adds to the counters which cards the task was shown, and what it showed of them. After a
-// crash, the next process that closes the task adds what is missing; nothing counts twice.
-func (m *Memory) CountCards() error {
+// CountTask adds the task to the facts of its repository, and to the counters of the cards that it was shown.
+// After a crash, the next process that closes the task adds what is missing; nothing counts twice.
+func (m *Memory) CountTask() error { return errors.Join(m.countFacts(), m.countCards()) }
+
+func (m *Memory) countCards() error {
 	if !m.Advanced() || !m.State().Recall.Done {
 		return nil
 	}
@@ -43,6 +45,7 @@ func (m *Memory) experienced() (*experience.Log, error) {
 	defer m.seenMu.Unlock()
 	err := taskdir.EachDecoded(m.Journal.Log().Since(m.experience.Last), func(o op.Op) error {
 		m.experience.Add(&o)
+		m.facts.Add(&o)
 		return nil
 	})
 	e := m.experience // a copy: another call may add to it

@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/experience"
+	"anamnesis/anamnesis/facts"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream/op"
@@ -42,8 +43,9 @@ type Memory struct {
 	degraded string               // why the last search used words only, as recorded
 	taint    *anamnesis.TaintLog  // nil until a pass needs it
 
-	seenMu     sync.Mutex // guards experience
+	seenMu     sync.Mutex // guards experience and facts
 	experience experience.Log
+	facts      facts.Record
 	trusted    sync.Map // evidence by the text of a card
 }
 

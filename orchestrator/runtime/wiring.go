@@ -92,10 +92,10 @@ func (t *Task) settle(ctx context.Context) error {
 	return errors.Join(t.Ledger.ApplyQueued(), t.features.jobs.CloseLost(ctx), t.left.CloseSubagents(ctx))
 }
 
-// stop ends what works beside the turn, and counts the cards. It records both, so that it comes
+// stop ends what works beside the turn, and counts the task. It records both, so that it comes
 // before the end of the stream.
 func (t *Task) stop() error {
-	return errors.Join(t.features.jobs.Close(), t.Memory.CountCards())
+	return errors.Join(t.features.jobs.Close(), t.Memory.CountTask())
 }
 
 // interruptible reports whether an action is omitted once the user ends the turn. Actions that

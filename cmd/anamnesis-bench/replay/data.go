@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -46,8 +47,9 @@ type question struct {
 type recorded struct {
 	ID, Repo string
 	Calls    []pair.Call
+	model    string
 	started  string
-	order    int // its place in time, once all are read
+	order    int // where no start is known
 }
 
 // Sources lists the sources of a data directory.
@@ -71,24 +73,24 @@ func readSource(dir, name string) (*source, error) {
 	if s.questions, err = readQuestions(filepath.Join(dir, "questions", "dev_"+name+".jsonl.gz")); err != nil {
 		return nil, err
 	}
-	err = eachLine(filepath.Join(dir, name+".jsonl.gz"), func(line []byte) error {
+	s.runs, err = readRuns(dir, name, "")
+	return s, err
+}
+
+// readRuns returns the runs of a source in their order in time: those of models whose name begins with model.
+func readRuns(dir, name, model string) ([]*recorded, error) {
+	var runs []*recorded
+	err := eachLine(filepath.Join(dir, name+".jsonl.gz"), func(line []byte) error {
 		r, err := decodeRun(line)
-		s.runs = append(s.runs, r)
+		if err == nil && strings.HasPrefix(r.model, model) {
+			runs = append(runs, r)
+		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(s.runs, func(a, b *recorded) int {
-		if c := strings.Compare(a.started, b.started); c != 0 {
-			return c
-		}
-		return a.order - b.order
+	slices.SortStableFunc(runs, func(a, b *recorded) int {
+		return cmp.Or(strings.Compare(a.started, b.started), a.order-b.order)
 	})
-	for i, r := range s.runs {
-		r.order = i
-	}
-	return s, nil
+	return runs, err
 }
 
 func readQuestions(file string) ([]*question, error) {
@@ -133,6 +135,7 @@ func decodeRun(line []byte) (*recorded, error) {
 	var in struct {
 		ID       string `json:"id"`
 		Repo     string `json:"repo"`
+		Model    string `json:"model"`
 		Started  string `json:"started"`
 		Order    int    `json:"x_order"`
 		Messages []struct {
@@ -150,11 +153,12 @@ func decodeRun(line []byte) (*recorded, error) {
 	if err := json.Unmarshal(line, &in); err != nil {
 		return nil, err
 	}
-	r := &recorded{ID: in.ID, Repo: in.Repo, started: in.Started, order: in.Order}
+	r := &recorded{ID: in.ID, Repo: in.Repo, model: in.Model, started: in.Started, order: in.Order}
 	pending := map[string]string{} // commands by call
 	for _, m := range in.Messages {
 		content := textOf(m.Content)
 		switch {
+		case m.Role == "tool" && strings.HasPrefix(content, notRun):
 		case m.Role == "tool":
 			r.Calls = append(r.Calls, pair.Call{Output: output(pending[m.ToolCallID], content), Step: len(r.Calls)})
 		}
@@ -215,8 +219,12 @@ var (
 	shellOption = regexp.MustCompile(`^-\w*c$`) // the next word is a command
 
 	returnCode = regexp.MustCompile(`^\s*<returncode>(-?\d+)</returncode>\s*`)
+	timeLimit  = regexp.MustCompile(`(?s)^The last command <command>.*</command> timed out and has been killed\.\s*(?:The output of the command was:\s*)?`)
 	envelope   = regexp.MustCompile(`(?s)^(?:<warning>.*?</warning>)?\s*<output(?:_head)?>\n?(.*?)\n?</output(?:_tail)?>\s*$`)
 )
+
+// notRun begins a result of a reply that the harness refused.
+const notRun = "Please always provide EXACTLY ONE action"
 
 // output takes a recorded result out of what its recorder wrapped it in. The
 // data's own marks of failure are not read.
@@ -230,6 +238,9 @@ func output(command, text string) failure.Output {
 			o.Text = m[1]
 		}
 		return o
+	}
+	if m := timeLimit.FindString(text); m != "" {
+		o.Text, o.Exit, o.HasExit = text[len(m):], 124, true
 	}
 	return o
 }

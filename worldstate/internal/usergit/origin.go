@@ -1,13 +1,22 @@
 package usergit
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
+	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
 // RepositoryName names the project that dir belongs to, with the same result on other machines:
@@ -26,6 +35,59 @@ func RepositoryName(dir string) string {
 			return lastPart(dir)
 		}
 	}
+}
+
+// maxWalk bounds the commits read to find the first one.
+const maxWalk = 5_000
+
+// Identity returns what identifies the repository that dir belongs to, at no cost: its remote, if that is on a
+// host, and this clone of it; without a repository dir alone. first reads the history for the first commit: empty
+// if there is none, it is not near, or the history is shallow.
+func Identity(dir string) (ids []string, first func() string) {
+	top := filepath.Clean(dir)
+	for {
+		info, err := os.Lstat(filepath.Join(top, ".git"))
+		if err == nil {
+			remote := originURL(top)
+			if at, err := transport.NewEndpoint(remote); err == nil && at.Host != "" {
+				ids = append(ids, "remote:"+remoteName(remote))
+			}
+			if st, is := info.Sys().(*syscall.Stat_t); is {
+				ids = append(ids, fmt.Sprintf("clone:%s:%d", top, st.Ino)) // another one may take its path
+			}
+			return ids, func() string { return firstCommit(top) }
+		}
+		if top == filepath.Dir(top) {
+			return []string{"dir:" + filepath.Clean(dir)}, func() string { return "" }
+		}
+		top = filepath.Dir(top)
+	}
+}
+
+// firstCommit returns the first commit of HEAD's history along first parents.
+func firstCommit(top string) string {
+	own, common, err := gitDirs(top)
+	if err != nil {
+		return ""
+	}
+	st := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(own), osfs.New(common)), cache.NewObjectLRUDefault())
+	defer st.Close()
+	head, err := storer.ResolveReference(st, plumbing.HEAD)
+	if shallow, failed := st.Shallow(); err != nil || failed != nil || len(shallow) > 0 {
+		return ""
+	}
+	hash := head.Hash()
+	for range maxWalk {
+		c, err := object.GetCommit(st, hash)
+		if err != nil {
+			return ""
+		}
+		if c.NumParents() == 0 {
+			return "commit:" + hash.String()
+		}
+		hash = c.ParentHashes[0]
+	}
+	return ""
 }
 
 // originURL returns the URL of the remote origin of the repository at top, "" if it cannot be

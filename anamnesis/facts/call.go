@@ -1,0 +1,159 @@
+package facts
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/shell"
+	"anamnesis/anamnesis/testrun"
+)
+
+// Call is one finished call of a shell.
+type Call struct {
+	failure.Output        // Text and Stderr as the command printed them
+	Dir            string // where it ran; empty: the task's directory, or not known
+}
+
+// An ending is how a command ended. A command can end in several ways within a task.
+const (
+	ran     = 'r' // a test runner, and it ran more than no test
+	ok      = 'o'
+	failed  = 'f'
+	missing = 'm' // it is not installed
+	timeout = 't'
+	unclear = 0 // its status is hidden, it was not reached, or it ran no test
+)
+
+var (
+	python = shell.Pattern(`^(?:.*/)?(?:python|pypy)[\d.]*$`)
+
+	// someRan matches what runners print that ran at least one test, whatever came of it.
+	someRan = shell.Pattern(`(?m)\b[1-9]\d* x?(?:passed|failed)\b|\bRan [1-9]\d* tests?\b|\bTests run: [1-9]|^test result: |\bOK \([1-9]\d* tests?\b|^ok\s+\S+\s+[\d.]+s|^--- (?:PASS|FAIL)|\b[1-9]\d* passing\b`)
+	noneRan = shell.Pattern(`\bRan 0 tests|no tests ran|collected 0 items|Tests run: 0\b|\b0 passed|no tests to run|No tests found|\b0 examples`)
+	// importFailed matches the one test that unittest reports for a module that it cannot import.
+	importFailed  = shell.Pattern(`(?s)_FailedTest.*\bRan 1 test\b`)
+	collectFailed = shell.Pattern(`\b[1-9]\d* errors? (?:in|during) `)
+	notSetUp      = shell.Pattern(`JAVA_HOME (?:is not|environment variable is not)`)
+	traceback     = shell.Pattern(`(?m)^Traceback \(most recent call last\):`)
+	onlyAsks      = shell.Pattern(`^--?(?:version|help|V|h)$`) // an option with which a program runs nothing
+)
+
+// command is one command of a call and how it ended.
+type command struct {
+	shell.Step
+	runner string // the words that name a test runner, without its targets; empty: it is none
+	end    rune
+	lacks  string // the program that is not installed
+}
+
+// commands judges the commands of a call by what the call printed and how it ended.
+func commands(c *Call) []command {
+	var out []command
+	for _, s := range shell.Steps(c.Command) {
+		out = append(out, command{Step: s, runner: runnerName(s.Words)})
+	}
+	text := ansi().ReplaceAllString(c.Text+"\n"+c.Stderr, "")
+	bad, fine, late := c.status(text)
+	runners := 0
+	for i := range out {
+		if out[i].lacks = out[i].lacking(text); out[i].runner != "" && out[i].lacks == "" {
+			runners++
+		}
+	}
+	tests := runners > 0 && ranSome(c.Command, text)
+	lost := false // not known whether the command was reached
+	for i := range out {
+		p, last := &out[i], i == len(out)-1
+		runner := p.runner != ""
+		switch {
+		case p.lacks != "":
+			p.end, lost = missing, true
+		case lost:
+		case late:
+			p.end = timeout
+		case runner && tests:
+			if runners == 1 {
+				p.end = ran
+			}
+		case runner && noneRan().MatchString(text) && !collectFailed().MatchString(text):
+		case bad && last:
+			p.end = failed
+		case bad:
+		case fine && !p.Piped && (!runner || c.HasExit && !p.Later):
+			p.end = ok
+		}
+	}
+	return out
+}
+
+// status reports how the call as a whole ended: badly, well, or by its time limit; neither where that is not known.
+func (c *Call) status(text string) (bad, fine, late bool) {
+	_, why := failure.Lesson(c.Output)
+	switch {
+	case why == "timeout" || c.HasExit && c.Exit == 124:
+		return true, false, true
+	case why != "" && why != "no hit": // it was aborted, or did not run
+		return false, false, false
+	}
+	if c.HasExit && c.Exit == 0 && !c.Error {
+		return false, !traceback().MatchString(text), false
+	}
+	if _, bad = failure.Read(c.Output); why == "no hit" || bad && !c.HasExit && !c.Error && shell.LooksOnly(c.Command) {
+		return false, false, false
+	}
+	bad = bad || notSetUp().MatchString(text)
+	return bad, !bad, false
+}
+
+// ranSome reports whether the output shows that more than no test ran.
+func ranSome(command, text string) bool {
+	if importFailed().MatchString(text) {
+		return false
+	}
+	if someRan().MatchString(text) {
+		return true
+	}
+	got, is := testrun.Parse(command, text, 0)
+	return is && got.Runner != "pytest" && got.Passed+got.Failed > 0
+}
+
+// programs returns the programs that the command starts.
+func (p *command) programs() []string {
+	return append(slices.Clone(p.Wrappers), path.Base(p.Words[0]))
+}
+
+// lacking returns the program or "module NAME" of which the output says that it is not installed.
+func (p *command) lacking(text string) string {
+	if !strings.Contains(text, "not found") && !strings.Contains(text, "No such file") && !strings.Contains(text, "No module") {
+		return ""
+	}
+	for _, program := range append(p.programs(), p.Words[0]) {
+		for line := range strings.Lines(text) {
+			line = strings.TrimRight(line, "\r\n ")
+			if at := strings.Index(line, program+": "); at >= 0 && (at == 0 || strings.ContainsRune(" \t:'\"`", rune(line[at-1]))) {
+				said := line[at+len(program)+2:]
+				if strings.HasPrefix(said, "command not found") || strings.HasPrefix(said, "not found") ||
+					strings.Contains(program, "/") && strings.HasPrefix(said, "No such file or directory") {
+					return program
+				}
+			}
+		}
+	}
+	if m := p.module(); m != "" && regexp.MustCompile(`No module named '?`+regexp.QuoteMeta(m)+`\b`).MatchString(text) {
+		return "module " + m
+	}
+	return ""
+}
+
+// module returns NAME of python -m NAME.
+func (p *command) module() string {
+	if at := slices.Index(p.Words, "-m"); at > 0 && at+1 < len(p.Words) && python().MatchString(p.Words[0]) {
+		return p.Words[at+1]
+	}
+	return ""
+}
+
+var ansi = shell.Pattern(`\x1b\[[0-9;?]*[A-Za-z]`)

@@ -1,0 +1,95 @@
+package facts
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis/shell"
+)
+
+var (
+	runners  = shell.Set("pytest py.test tox nox nosetests nose2 ctest phpunit pest rspec jest vitest mocha ava gotestsum ginkgo behave cucumber busted bats")
+	modules  = shell.Set("pytest unittest nose tox nox django")
+	tests    = shell.Set("test check tests spec")
+	builders = shell.Set("go cargo npm yarn pnpm bun deno make just task rake dotnet sbt mix swift bazel stack cabal dune lein meson ninja zig composer flutter dart ant artisan")
+	// launchers run a program of the project's environment; the number of their own words is the value.
+	launchers = map[string]int{"npx": 1, "bunx": 1, "poetry run": 2, "uv run": 2, "pipenv run": 2, "pdm run": 2, "hatch run": 2, "rye run": 2, "bundle exec": 2, "pnpm exec": 2, "yarn exec": 2, "npm exec": 2}
+	goals     = shell.Pattern(`^:?(?:\S*:)?(?:test|verify|check|build|package|install)$`)
+)
+
+// runnerName returns the words of a command that name a test runner, without its targets; empty if it is none.
+func runnerName(words []string) string {
+	if len(words) == 0 || slices.ContainsFunc(words[1:], onlyAsks().MatchString) {
+		return ""
+	}
+	name := path.Base(words[0])
+	for n := 1; n <= min(2, len(words)-1); n++ {
+		if launchers[strings.Join(words[:n], " ")] == n {
+			if inner := runnerName(words[n:]); inner != "" {
+				return strings.Join(words[:n], " ") + " " + inner
+			}
+		}
+	}
+	switch {
+	case runners[name]:
+		return words[0]
+	case python().MatchString(words[0]) || name == "php":
+		return scriptRunner(words)
+	case testScript(words[0]) || (name == "manage.py" || name == "setup.py") && slices.Contains(words[1:], "test"):
+		return upTo(words, func(w string) bool { return w == "test" && !testScript(words[0]) })
+	case name == "mvn" || name == "mvnw" || name == "gradle" || name == "gradlew":
+		return upTo(words, goals().MatchString)
+	case name == "node" && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "--test") }):
+		return "node --test"
+	case name == "java" && strings.Contains(strings.Join(words, " "), "JUnit"):
+		return words[0]
+	case builders[name]:
+		rest := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return strings.HasPrefix(w, "-") })
+		if slices.ContainsFunc(rest[:min(2, len(rest))], func(w string) bool { return tests[w] }) {
+			return upTo(words, func(w string) bool { return tests[w] })
+		}
+	}
+	return ""
+}
+
+// scriptRunner names a runner that an interpreter runs.
+func scriptRunner(words []string) string {
+	if at := slices.Index(words, "-m"); at > 0 && at+1 < len(words) && modules[words[at+1]] {
+		return words[0] + " -m " + words[at+1]
+	}
+	at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") })
+	if at < 0 {
+		return ""
+	}
+	script := words[at+1]
+	base := path.Base(script)
+	switch {
+	case testScript(script):
+		return words[0] + " " + strings.TrimPrefix(script, "./")
+	case (base == "manage.py" || base == "setup.py" || base == "artisan") && slices.Contains(words[at+1:], "test"):
+		return words[0] + " " + strings.TrimPrefix(script, "./") + " test"
+	}
+	return ""
+}
+
+// testScript reports whether a path is a project's own runner of tests.
+func testScript(p string) bool {
+	return path.Base(p) == "runtests.py" || p == "bin/test" || strings.HasSuffix(p, "/bin/test")
+}
+
+// upTo returns a command's words up to the one that fits, without options that take no value.
+func upTo(words []string, fits func(string) bool) string {
+	end := slices.IndexFunc(words[1:], fits) + 1
+	out := words[:1:1]
+	for i := 1; i <= end; i++ {
+		valued := i+1 < end && !strings.HasPrefix(words[i+1], "-")
+		if !strings.HasPrefix(words[i], "-") || valued {
+			out = append(out, words[i])
+		}
+	}
+	if end == 0 && !testScript(words[0]) {
+		return ""
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,158 @@
+package facts
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis/shell"
+)
+
+// Limits of what is kept of one task.
+const (
+	maxCommands  = 150
+	maxWordBytes = 120 // of one command's words
+	maxTests     = 40  // names of failed tests, and of passed ones
+)
+
+// Task is what one task showed of its repository. It is kept, and counted over.
+type Task struct {
+	ID       string            `json:"id"`
+	Agent    string            `json:"agent,omitempty"`
+	Env      string            `json:"env,omitempty"` // operating system and interpreter, as far as known
+	Ended    time.Time         `json:"ended"`
+	Commands []Command         `json:"commands,omitempty"` // different ones, in the order of their first end
+	Programs map[string]string `json:"programs,omitempty"` // how the programs ended: ok, missing
+	Failed   []string          `json:"failed,omitempty"`   // tests
+	Passed   []string          `json:"passed,omitempty"`
+	Before   []string          `json:"before,omitempty"` // tests that failed before anything was changed
+}
+
+// Command is one command of a task and how its calls ended.
+type Command struct {
+	Words  string `json:"words"` // the first ones, without the programs around it
+	Runner string `json:"runner,omitempty"`
+	Ends   string `json:"ends"` // of: r ran tests, o succeeded, f failed, m not installed, t time limit
+	Dir    string `json:"dir,omitempty"`
+	Limit  bool   `json:"limit,omitempty"` // the last command of a line that met the time limit
+	// Setup are the installing commands that had succeeded before the first run of tests.
+	Setup []string `json:"setup,omitempty"`
+}
+
+var (
+	// idle are the programs that say nothing of a project: they look, or change files.
+	idle = shell.Set("cd ls cat head tail wc grep egrep fgrep rg find pwd echo printf true false : test [ stat file du diff cmp sort uniq cut tr nl date basename dirname realpath tree mkdir touch cp mv rm rmdir ln chmod sed awk exit export set unset source . which type command git")
+
+	testName     = `(\S+::\S+|\w+ \([\w]+\.[\w.]+\))`
+	testFailed   = shell.Pattern(`(?m)^(?:FAILED|FAIL:|ERROR:)\s+` + testName + `|^(\S+::\S+) FAILED`)
+	testPassed   = shell.Pattern(`(?m)^PASSED\s+(\S+::\S+)|^(\S+::\S+) PASSED|^(\w+ \([\w]+\.[\w.]+\)) \.\.\. ok`)
+	interpreters = shell.Pattern(`(?m)\b(Python \d\.\d+|go version go\d+\.\d+|openjdk version "\d+)`)
+	installs     = shell.Pattern(`^(?:npm (?:ci|i|install)|yarn(?: install)?|pnpm (?:i|install)|bun install|(?:python[\d.]* -m )?pip[\d.]* install|uv (?:sync|pip install)|poetry install|pipenv install|bundle install|composer install|apt(?:-get)? install|apk add|go (?:generate|mod download)|cargo fetch|dotnet restore|make (?:deps|build|install|setup)|\./configure|python[\d.]* setup\.py (?:develop|build|install|build_ext))(?:\s|$)`)
+)
+
+// Log collects a task's calls in their order. The zero value is empty.
+type Log struct {
+	Task
+	setup  []string
+	edited bool // files may have been changed
+}
+
+// Add counts a call in.
+func (l *Log) Add(c Call) {
+	if c.Refused || c.Command == "" {
+		return
+	}
+	list := commands(&c)
+	tested := false
+	for i := range list {
+		p := &list[i]
+		l.addPrograms(p)
+		tested = tested || p.runner != "" && p.end != missing
+		if p.end == unclear || idle[p.programs()[len(p.Wrappers)]] || len(l.Commands) == maxCommands && l.find(words(p.Words)) == nil {
+			continue
+		}
+		text := words(p.Words)
+		e := l.find(text)
+		if e == nil {
+			l.Commands = append(l.Commands, Command{Words: text, Runner: p.runner, Dir: join(c.Dir, p.Dir)})
+			e = &l.Commands[len(l.Commands)-1]
+		}
+		if !strings.ContainsRune(e.Ends, p.end) {
+			if e.Ends += string(p.end); p.end == ran {
+				e.Setup = slices.Clone(l.setup)
+			}
+		}
+		e.Limit = e.Limit || p.end == timeout && i == len(list)-1
+		if p.end == ok && installs().MatchString(text) && !slices.Contains(l.setup, text) && len(l.setup) < 6 {
+			l.setup = append(l.setup, text)
+		}
+	}
+	if tested {
+		text := ansi().ReplaceAllString(c.Text+"\n"+c.Stderr, "")
+		l.Failed = names(l.Failed, testFailed(), text)
+		l.Passed = names(l.Passed, testPassed(), text)
+		if !l.edited {
+			l.Before = names(l.Before, testFailed(), text)
+		}
+	}
+	l.edited = l.edited || !tested && !shell.LooksOnly(c.Command)
+	if m := interpreters().FindString(c.Text); m != "" {
+		l.Env = m
+	}
+}
+
+func (l *Log) addPrograms(p *command) {
+	for _, program := range p.programs() {
+		end := ""
+		switch {
+		case p.end == ran || p.end == ok:
+			end = string(ok)
+		case p.lacks == program:
+			end = string(missing)
+		}
+		if end != "" && !strings.Contains(l.Programs[program], end) {
+			if l.Programs == nil {
+				l.Programs = map[string]string{}
+			}
+			l.Programs[program] += end
+		}
+	}
+}
+
+func (l *Log) find(text string) *Command {
+	if i := slices.IndexFunc(l.Commands, func(c Command) bool { return c.Words == text }); i >= 0 {
+		return &l.Commands[i]
+	}
+	return nil
+}
+
+// words joins the first words of a command.
+func words(in []string) string {
+	out := in[0]
+	for _, w := range in[1:] {
+		if w = strings.Join(strings.Fields(w), " "); len(out)+1+len(w) > maxWordBytes {
+			break
+		}
+		out += " " + w
+	}
+	return out[:min(len(out), maxWordBytes)]
+}
+
+// names adds the names that a pattern finds to a list.
+func names(list []string, pattern *regexp.Regexp, text string) []string {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		name := strings.Join(m[1:], "")
+		if len(list) < maxTests && len(name) <= maxWordBytes && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func join(dir, to string) string {
+	if dir == "" || strings.HasPrefix(to, "/") {
+		return to
+	}
+	return strings.TrimSuffix(dir+"/"+to, "/")
+}

@@ -1,0 +1,74 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/anamnesis/facts"
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/orchestrator/memory"
+)
+
+func (a *app) kbFactsCommand() *cobra.Command {
+	var forget string
+	var rebuild bool
+	cmd := &cobra.Command{
+		Use:   "facts",
+		Short: "List what the tasks of this repository showed of it",
+		Long: `List what the tasks of the repository you are in showed of it: what runs its tests, what never starts,
+what is not installed, what exceeds the time limit, which tests fail anyway. Each line counts the tasks that
+bear it out among those that tried; the tasks stand below it. A task is told the facts at its start.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			svc, err := a.service()
+			if err != nil {
+				return err
+			}
+			dir, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			if rebuild {
+				n, err := memory.RebuildFacts(svc.Home, dir)
+				if err != nil {
+					return err
+				}
+				a.notef("%d tasks counted", n)
+			}
+			repo, err := memory.OpenFacts(svc.Home, dir)
+			if errors.Is(err, facts.ErrDamaged) {
+				return fmt.Errorf("%w; 'kb facts --rebuild' counts the tasks again", err)
+			} else if err != nil {
+				return err
+			}
+			list := repo.Facts()
+			if forget != "" {
+				f := facts.Find(list, forget)
+				if f == nil {
+					return exit.Usagef("kb facts --forget %s: no such fact here; 'kb facts' lists them", forget)
+				}
+				if err := repo.Correct(f.ID(), ""); err != nil {
+					return err
+				}
+				list = repo.Facts()
+			}
+			return a.show(map[string]any{"facts": list}, func() {
+				for _, f := range list {
+					a.printf("%s\n  %s\n", f.String(), f.Source())
+				}
+				if len(list) == 0 {
+					a.printf("No facts yet: they are counted at the end of each task.\n")
+				}
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&forget, "forget", "", "drop a fact for good, named as in the list")
+	f.BoolVar(&rebuild, "rebuild", false, "count all tasks of the repository again")
+	return a.jsonFlag(cmd, "one JSON object")
+}
