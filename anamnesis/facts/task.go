@@ -69,7 +69,7 @@ func (l *Log) Add(c Call) {
 		p := &list[i]
 		l.addPrograms(p)
 		tested = tested || p.runner != "" && p.end != missing
-		if p.end == unclear || idle[p.programs()[len(p.Wrappers)]] || len(l.Commands) == maxCommands && l.find(words(p.Words)) == nil {
+		if p.end == unclear || idle[p.Words[0]] || len(l.Commands) == maxCommands && l.find(words(p.Words)) == nil {
 			continue
 		}
 		text := words(p.Words)

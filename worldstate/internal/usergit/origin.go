@@ -1,6 +1,7 @@
 package usergit
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"path"
@@ -12,7 +13,6 @@ import (
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -78,16 +78,35 @@ func firstCommit(top string) string {
 	}
 	hash := head.Hash()
 	for range maxWalk {
-		c, err := object.GetCommit(st, hash)
+		parent, err := firstParent(st, hash)
 		if err != nil {
 			return ""
 		}
-		if c.NumParents() == 0 {
+		if parent == "" {
 			return "commit:" + hash.String()
 		}
-		hash = c.ParentHashes[0]
+		hash = plumbing.NewHash(parent)
 	}
 	return ""
+}
+
+func firstParent(st storer.EncodedObjectStorer, hash plumbing.Hash) (string, error) {
+	o, err := st.EncodedObject(plumbing.CommitObject, hash)
+	if err != nil {
+		return "", err
+	}
+	r, err := o.Reader()
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	lines := bufio.NewScanner(r)
+	lines.Scan() // the tree
+	lines.Scan()
+	if parent, is := strings.CutPrefix(lines.Text(), "parent "); is {
+		return parent, nil
+	}
+	return "", lines.Err()
 }
 
 // originURL returns the URL of the remote origin of the repository at top, "" if it cannot be
