@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode": cmdExitCode,
 			"running":  cmdRunning,
+			"waitask":  cmdWaitAsk,
 			"waitfile": cmdWaitFile,
 		},
 		Condition: condition,

@@ -19,14 +19,26 @@ func (a *app) rulesCommand() *cobra.Command {
 		Short: "Show the rules that allow, ask about or refuse calls in a directory",
 		Long: `Show the rules that apply in a directory: yours, from rules.yaml in the configuration, and the
 project's, from .anamnesis/rules.yaml. A project's rules may refuse and ask; what they allow
-counts only after you approved the file's current content.`,
+counts only after you approved the file's current content. Calls that you answered with "always" are
+listed with the ID that 'rules revoke' takes.`,
 		RunE: a.withService(func(_ *cobra.Command, _ []string, svc *session.Service) error {
 			return a.rulesShow(svc, dir)
 		}),
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory whose rules to show")
 	a.jsonFlag(cmd, "one JSON object a rule")
-	cmd.AddCommand(a.rulesApproveCommand(&dir))
+	cmd.AddCommand(a.rulesApproveCommand(&dir), &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Ask again about a call that always runs in a directory",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.withService(func(_ *cobra.Command, args []string, svc *session.Service) error {
+			call, err := svc.RevokeCall(dir, args[0])
+			if err == nil {
+				a.printf("%s is asked about again\n", call)
+			}
+			return err
+		}),
+	})
 	return cmd
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"anamnesis/orchestrator/session"
 )
 
 // cmdExitCode runs a command that must end with the code given first:
@@ -54,6 +56,28 @@ func cmdWaitFile(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s did not appear within %v", args[0], waitLimit)
+}
+
+// cmdWaitAsk waits until a task asks something and others may work in its directory: waitask TASK [TEXT]. The
+// question contains the text.
+func cmdWaitAsk(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: waitask TASK [TEXT]")
+	}
+	svc, err := session.New(session.Options{Getenv: ts.Getenv})
+	ts.Check(err)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); <-tick.C {
+		q, err := svc.Question(args[0])
+		if err != nil || len(args) == 2 && !strings.Contains(q.Text+q.Args, args[1]) {
+			continue
+		}
+		if st, err := svc.State(args[0]); err == nil && svc.Home.CheckFree(st.Opened.Dir) == nil {
+			return
+		}
+	}
+	ts.Fatalf("task %s did not ask within %v", args[0], waitLimit)
 }
 
 // cmdRunning checks that a process whose command line contains a text runs, or

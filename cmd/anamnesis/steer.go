@@ -5,16 +5,21 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/beside/continuation"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
 )
 
 func (a *app) sayCommand() *cobra.Command {
@@ -28,6 +33,54 @@ func (a *app) sayCommand() *cobra.Command {
 		a.printf("recorded for %s; the model sees it with the next request\n", task)
 		return nil
 	})
+}
+
+func (a *app) answerCommand() *cobra.Command {
+	var seq uint64
+	cmd := &cobra.Command{
+		Use:   "answer TASK [ANSWER]",
+		Short: "Answer what a task asks",
+		Long: `Answer the open question of a task, which may be running or not. Without ANSWER the question is
+printed. A question about a call takes yes, always (exactly this call runs without a question in this
+directory, in every task; 'rules' lists it), or no with a reason; one about a limit yes (as much again), a
+new limit, or no; one about the provider yes (ask it again) or no; any other one takes your words. The
+first answer counts, from here, from the page or from the task's own terminal.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+			task, err := names.Task(svc.Home, args[0])
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return a.showQuestion(svc, task)
+			}
+			running, err := svc.Answer(cmd.Context(), task, seq, strings.Join(args[1:], " "), question.FromAnswer)
+			if err != nil {
+				return err
+			}
+			next := "it goes on"
+			var busy *taskdir.BusyError
+			if st, err := svc.State(task); err == nil && errors.As(svc.Home.CheckFree(st.Opened.Dir), &busy) && busy.Task != task {
+				next = fmt.Sprintf("it goes on when task %s has ended, which works in its directory", busy.Task)
+			}
+			if !running {
+				next = fmt.Sprintf("'anamnesis resume %s' continues it", task)
+			}
+			a.printf("answered %s; %s\n", task, next)
+			return nil
+		}),
+	}
+	cmd.Flags().Uint64Var(&seq, "op", 0, "operation of the question (default: the open one)")
+	return a.jsonFlag(cmd, "the question as a JSON object")
+}
+
+// showQuestion prints the open question of a task.
+func (a *app) showQuestion(svc *session.Service, task string) error {
+	q, err := svc.Question(task)
+	if err != nil {
+		return err
+	}
+	return a.show(q, func() { a.out().Question(task, q) })
 }
 
 func (a *app) jumpCommand() *cobra.Command {

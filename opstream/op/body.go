@@ -60,6 +60,9 @@ type TaskOpened struct {
 	// Origin is the session of another agent that the task was recorded from, if any.
 	Origin *Origin `json:"origin,omitempty"`
 	Goal   *Goal   `json:"goal,omitempty"` // nil: the agent alone says when it is done
+	// WhenAsked is what becomes of a question that no user is present to answer: wait | refuse | stop; empty
+	// in older tasks: refuse.
+	WhenAsked string `json:"when_asked,omitempty"`
 }
 
 // Origin names a session of another agent.
@@ -106,6 +109,8 @@ type TaskResumed struct {
 	Store string `json:"store,omitempty"`
 	// Limits replace the task's, if the user changed one.
 	Limits *Limits `json:"limits,omitempty"`
+	// WhenAsked replaces TaskOpened's.
+	WhenAsked string `json:"when_asked,omitempty"`
 }
 
 // Limits are a task's limits; 0: none, or the default.
@@ -282,6 +287,8 @@ type ApprovalDecided struct {
 	// name. Same: the decision holds for later calls of this task with that print.
 	Print string `json:"print,omitempty"`
 	Same  bool   `json:"same,omitempty"`
+	// Always: the decision holds for calls with that print in this directory, in every task.
+	Always bool `json:"always,omitempty"`
 	// Rules allow later calls of this task, beside this one: Bash(go test *).
 	Rules []string `json:"rules,omitempty"`
 	// Args are the arguments that the user edited.

@@ -13,6 +13,7 @@ func TestOwnText(t *testing.T) {
 	others := []Kind{
 		new(UserSaid).Kind(), new(CardsRecalled).Kind(), new(ModelReplied).Kind(),
 		new(OutputKept).Kind(), new(ToolReturned).Kind(), new(TaskOpened).Kind(),
+		new(QuestionAsked).Kind(), new(QuestionAnswered).Kind(),
 	}
 	found := 0
 	for _, b := range Bodies() {

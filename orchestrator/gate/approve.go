@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/autorun"
@@ -23,18 +25,18 @@ type Question struct {
 	Why  string // the mode or the rule that asks, as in Decision.By
 	Note string // about an earlier answer
 	// Like are rules that would allow this call and others like it; see Answer.Like.
-	Like []approval.Rule
+	Like  []approval.Rule
+	Print string // see op.ApprovalDecided
+}
+
+// QuestionOf returns a recorded question about a call.
+func QuestionOf(q *op.QuestionAsked) Question {
+	like, _ := approval.ParseRules(q.Like, approval.Allow, "this task") // this program wrote them
+	return Question{Call: op.Call{ID: q.Call, Name: q.Name, Args: q.Args}, Why: q.Why, Note: q.Note, Like: like, Print: q.Print}
 }
 
 // Answer is the user's answer to a Question.
-type Answer struct {
-	Allow    bool
-	ForTask  bool   // and everything else in this task, too
-	Same     bool   // and exactly this again in this task
-	Like     bool   // and what the question's Like allows in this task, unless a rule asks or refuses
-	Args     string // the arguments as the user edited them; then decided anew, regardless of Allow
-	Feedback string // words to the model; they survive jumps
-}
+type Answer = op.Answer
 
 // CheckRules decides by the mode and the rules whether a call may run. It prepares the questions
 // that AskUser asks.
@@ -201,8 +203,13 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		return c.Refuse(why, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: by})
 	}
 	before := print()
-	if g.approvedSame(before) {
-		c.Record = append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before})
+	q.Print = before
+	always, err := g.alwaysRuns(q)
+	if err != nil {
+		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
+	}
+	if always || g.approvedSame(before) {
+		c.Record = append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before, Always: always})
 		return nil, nil
 	}
 	if g.o.Approve == nil {
@@ -216,7 +223,10 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 	if err := g.place.BeforeWait(keep); err != nil {
 		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
 	}
-	a := g.answerFor(ctx, c.Name, q)
+	a, err := g.answerFor(ctx, c.Name, q)
+	if err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
 		return c.Refuse("Not run: " + notice.EndedBy(ctx) + "."), nil
 	}
@@ -226,9 +236,9 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		return nil, g.place.Journal.Post(keep, edited...)
 	}
 	if !a.Allow {
-		refused := []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: op.ByUser, Feedback: a.Feedback}}
-		if a.Feedback != "" {
-			refused = append(refused, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
+		refused := []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: op.ByUser, Feedback: a.Text}}
+		if a.Text != "" {
+			refused = append(refused, &op.UserSaid{Text: a.Text, Source: op.SourceRejection})
 		}
 		return c.Refuse("Refused by the user.", refused...), nil
 	}
@@ -240,7 +250,12 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		g.o.Mode, g.o.Above = approval.ModeAuto, nil
 		g.mu.Unlock()
 	}
-	allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}
+	allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same, Always: a.Always}
+	if a.Always && g.o.Trust != nil {
+		if err := g.o.Trust.Approve(g.approvalOf(q)); err != nil {
+			return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
+		}
+	}
 	if a.Like {
 		allowed.Rules = approval.Texts(q.Like, approval.Allow)
 	}
@@ -249,23 +264,45 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 }
 
 // answerFor asks until the answer is usable: edited arguments must be valid and differ from
-// the call's.
-func (g *Gate) answerFor(ctx context.Context, tool string, q Question) Answer {
-	g.o.Asking.Lock()
-	defer g.o.Asking.Unlock()
+// the call's. Without an answer, it refuses.
+func (g *Gate) answerFor(ctx context.Context, tool string, q Question) (Answer, error) {
 	c := q.Call
 	for {
-		a := g.o.Approve(ctx, q)
-		if a.Args == "" || ctx.Err() != nil {
-			return a
+		a, ok, err := g.o.Approve(ctx, q)
+		if a.Args == "" || !ok || err != nil || ctx.Err() != nil {
+			return a, err
 		}
-		_, _, err := g.o.Tools().Validate(op.Call{ID: c.ID, Name: tool, Args: a.Args})
+		_, _, err = g.o.Tools().Validate(op.Call{ID: c.ID, Name: tool, Args: a.Args})
 		if err == nil && op.CanonicalArgs(a.Args) != op.CanonicalArgs(c.Args) {
-			return a
+			return a, nil
 		}
 		if q.Note = "Nothing was edited."; err != nil {
 			why, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), tool+" was not run: "), " Expected: ") // what follows is for the model
 			q.Note = "Not taken: " + why
 		}
 	}
+}
+
+// KindCall is the kind of the approvals of calls that always run in a directory.
+const KindCall = "call"
+
+// maxCallName bounds the name of such an approval, in bytes. Of two calls that differ only beyond it, the last
+// one approved runs.
+const maxCallName = 400
+
+// alwaysRuns reports whether a user lets exactly this call always run in the directory.
+func (g *Gate) alwaysRuns(q Question) (bool, error) {
+	if g.o.Trust == nil {
+		return false, nil
+	}
+	return g.o.Trust.Approved(g.approvalOf(q))
+}
+
+// approvalOf returns the approval of a call for the directory, by its content.
+func (g *Gate) approvalOf(q Question) consent.Approval {
+	what := TextArg(json.RawMessage(q.Args), "command")
+	if what == "" {
+		what = op.CanonicalArgs(q.Args)
+	}
+	return consent.Approval{Kind: KindCall, Name: quote.OneLine(q.Name+"("+what+")", maxCallName), Dir: g.place.Dir, Hash: q.Print, At: time.Now().UTC()}
 }

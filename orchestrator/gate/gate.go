@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
@@ -15,12 +16,14 @@ import (
 
 // Options are what decides on calls beside the task's stream.
 type Options struct {
-	Tools   func() *tool.Registry                                   // the ones offered now
-	Env     func(ctx context.Context, c op.Call) (*tool.Env, error) // of a call
-	Approve func(ctx context.Context, q Question) Answer            // if nil, calls that need approval are refused
+	Tools func() *tool.Registry                                   // the ones offered now
+	Env   func(ctx context.Context, c op.Call) (*tool.Env, error) // of a call
+	// Approve asks whether a call may run; false: there is no answer. If nil, calls that need approval are
+	// refused.
+	Approve func(ctx context.Context, q Question) (a Answer, ok bool, err error)
+	Trust   *consent.Trust // has the calls that the user always lets run in a directory; may be nil
 	// Editing is called with what a call is about to change, redacted, before Approve; may be nil.
 	Editing func(c op.Call, changes []file.Change)
-	Asking  *sync.Mutex     // held while the user is asked
 	Rules   []approval.Rule // beside the task's own
 	Mode    approval.Mode
 	// Above is the decision on a call by the task that began this one; nil if there is none,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync"
 	"testing"
 
 	"anamnesis/opstream/op"
@@ -22,7 +21,7 @@ import (
 func newGate(t *testing.T, o gate.Options, opened op.TaskOpened, calls ...op.Call) *approver {
 	t.Helper()
 	tools := gatetest.Tools(t, shell.Bash(), file.ReadFile(nil), file.WriteFile())
-	o.Tools, o.Asking = func() *tool.Registry { return tools.Registry }, new(sync.Mutex)
+	o.Tools = func() *tool.Registry { return tools.Registry }
 	place := gatetest.Place(t, opened, calls...)
 	return &approver{gate: gate.New(place, o), place: place, tools: tools}
 }
@@ -140,22 +139,22 @@ func TestAnswers(t *testing.T) {
 		{"for the same call", gate.Answer{Allow: true, Same: true}, true, false, true},
 		{"for calls like it", gate.Answer{Allow: true, Like: true}, true, false, false},
 		{"for the task", gate.Answer{Allow: true, ForTask: true}, true, false, false},
-		{"no", gate.Answer{Feedback: "use make"}, false, true, true},
+		{"no", gate.Answer{Text: "use make"}, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0
 			first, again, other := bash("c1", "go vet ./a"), bash("c2", "go vet ./a"), bash("c3", "go vet ./b")
-			g := newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(context.Context, gate.Question) gate.Answer {
+			g := newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
 				asked++
-				return tt.answer
+				return tt.answer, true, nil
 			}}, op.TaskOpened{}, first, again, other)
 			v := approve(t, g, first)
 			if v.Run != tt.run || asked != 1 {
 				t.Errorf("run %v after %d questions, want %v after 1", v.Run, asked, tt.run)
 			}
-			if tt.answer.Feedback != "" {
+			if tt.answer.Text != "" {
 				said, ok := v.Record[len(v.Record)-1].(*op.UserSaid)
-				if !ok || said.Text != tt.answer.Feedback || said.Source != op.SourceRejection {
+				if !ok || said.Text != tt.answer.Text || said.Source != op.SourceRejection {
 					t.Errorf("the feedback is recorded as %+v", v.Record)
 				}
 			}
@@ -179,9 +178,9 @@ func TestEditedCall(t *testing.T) {
 	var notes []string
 	answers := []string{"{", `{"path":"a","content":"b"}`, `{"path":"c","content":"b"}`}
 	call := op.Call{ID: "c1", Name: "WriteFile", Args: answers[1]}
-	v := approve(t, newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(_ context.Context, q gate.Question) gate.Answer {
+	v := approve(t, newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(_ context.Context, q gate.Question) (gate.Answer, bool, error) {
 		notes = append(notes, q.Note)
-		return gate.Answer{Args: answers[len(notes)-1]}
+		return gate.Answer{Args: answers[len(notes)-1]}, true, nil
 	}}, op.TaskOpened{}, call), call)
 	if v.Run || v.Args != answers[2] || len(notes) != 3 || !strings.HasPrefix(notes[1], "Not taken: ") || notes[2] != "Nothing was edited." {
 		t.Errorf("verdict %+v after the notes %q", v, notes)

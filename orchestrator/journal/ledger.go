@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"anamnesis/anamnesis/tokens"
@@ -24,6 +25,8 @@ type Ledger struct {
 	Journal *Journal
 	Counter *tokens.Counter
 	Now     func() time.Time
+	// Answered receives after a question was answered. It has room for one.
+	Answered chan struct{}
 	// snapshotEvery is how many operations the stream must grow by before its fold is written
 	// again; 0: DefaultSnapshotEvery.
 	snapshotEvery uint64
@@ -40,7 +43,7 @@ func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEver
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{ID: id, Home: h, Journal: j, Counter: counter, Now: o.Stream.Now, snapshotEvery: snapshotEvery}
+	l := &Ledger{ID: id, Home: h, Journal: j, Counter: counter, Now: o.Stream.Now, Answered: make(chan struct{}, 1), snapshotEvery: snapshotEvery}
 	if err := l.catchUp(); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -99,6 +102,41 @@ func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	})
 }
 
+// Questions returns the task's questions, with what is not folded yet. It may be called from any goroutine.
+func (l *Ledger) Questions() (qs state.Questions) {
+	l.Journal.ReadQueue(func(queue []op.Op) { qs = l.questions(queue) })
+	return qs
+}
+
+func (l *Ledger) questions(queue []op.Op) state.Questions {
+	qs := slices.Clone(l.state.Questions)
+	for _, o := range queue {
+		qs.Fold(o)
+	}
+	return qs
+}
+
+// Answer records an answer to a question that has none. Errors: taskdir.ErrAnswered, taskdir.ErrNoQuestion.
+func (l *Ledger) Answer(ctx context.Context, a *op.QuestionAnswered) error {
+	err := l.Journal.PostWith(ctx, func(queue []op.Op) ([]op.Body, error) {
+		for _, q := range l.questions(queue) {
+			switch {
+			case q.Seq != a.Asked:
+			case q.Answer != nil:
+				return nil, fmt.Errorf("the question of op %d is %w, by %s (%s)", q.Seq, taskdir.ErrAnswered, q.Answer.By, q.Answer.From)
+			default:
+				return []op.Body{a}, nil
+			}
+		}
+		return nil, fmt.Errorf("task %s: %w: that of op %d is over", l.ID, taskdir.ErrNoQuestion, a.Asked)
+	})
+	select {
+	case l.Answered <- struct{}{}:
+	default:
+	}
+	return err
+}
+
 // Serve executes the commands that other processes send to the task, until stop is called;
 // stop returns when the last is answered.
 func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
@@ -106,6 +144,11 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err er
 		switch c.Verb {
 		case "say":
 			return l.Say(ctx, c.Text, op.SourceSteer)
+		case "answer":
+			if c.Answer == nil {
+				return errors.New("the command has no answer")
+			}
+			return l.Answer(ctx, c.Answer)
 		case "jump":
 			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Compact: c.Compact, Overwrite: c.Overwrite})
 		}

@@ -2,11 +2,13 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/notice"
@@ -72,7 +74,7 @@ func (r *runner) perform(ctx context.Context, c *gate.Call) (tool.Result, error)
 		defer end()
 	}
 	res, err := c.Tool.Call(ctx, c.Env, c.Input)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && (ctx.Err() == nil || errors.Is(err, question.ErrOpen)) {
 		return res, fmt.Errorf("tool %s: %w", c.Name, err)
 	}
 	if err != nil {
@@ -106,8 +108,10 @@ func (e *environment) of(ctx context.Context, c op.Call) (*tool.Env, error) {
 			return journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
 		}
 	}
-	if e.callbacks.Ask != nil {
-		env.Ask = e.user.ask
+	if e.user.answers() {
+		env.Ask = func(ctx context.Context, text string) (string, bool, error) {
+			return e.user.ask(ctx, op.QuestionAsked{About: op.AboutAnswer, Text: text, Call: c.ID})
+		}
 	}
 	if show := e.callbacks.Progress; show != nil {
 		env.Progress = func(text string) { show(c, journal.RedactText(text)) }

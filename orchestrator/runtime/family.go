@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
 )
@@ -12,7 +13,7 @@ import (
 // asked, one budget, one clock, one set of recognised secrets.
 type family struct {
 	begun time.Time
-	askMu sync.Mutex // held while the user is asked
+	desk  *question.Desk // of the first task
 	// learned are the secrets that one of them recognised.
 	learned redact.Learned
 
@@ -76,6 +77,13 @@ func (f *family) recordBefore(task string, had state.Used) {
 	defer f.mu.Unlock()
 	f.before[task] = had
 	f.spent[task] = state.Used{}
+}
+
+// anyAtWork reports whether any subagent is at work.
+func (f *family) anyAtWork() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.taken) > 0
 }
 
 // atWork reports whether a subagent is at work.

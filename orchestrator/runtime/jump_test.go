@@ -163,7 +163,7 @@ func TestRefusalIsOneWrite(t *testing.T) {
   - expect:
       - {on: all-joined, contains: ["Refused by the user.", "never do that"]}
     reply: Done.
-`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "never do that"} }}})
+`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Text: "never do that"} }}})
 	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ApprovalDecided); ok {
 			panic(errKilled)

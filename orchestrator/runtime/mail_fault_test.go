@@ -64,7 +64,7 @@ func TestMailKeepsRejection(t *testing.T) {
 		if err := task.Ledger.Say(ctx, "and be quick", op.SourceSteer); err != nil {
 			t.Error(err)
 		}
-		return gate.Answer{Feedback: "use tabs"}
+		return gate.Answer{Text: "use tabs"}
 	}}}, &task)
 }
 

@@ -14,6 +14,7 @@ import (
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/testrun"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -27,7 +28,7 @@ const maxReadOnlyParallel = 8
 
 // Outcome is how a turn ended.
 type Outcome struct {
-	Reason string // done | interrupted | evicted | limit | stuck | failed | idle
+	Reason string // done | interrupted | evicted | asked | limit | stuck | failed | idle
 	Detail string
 	Limit  op.Limit // that was reached, when Reason is limit
 	Answer string   // the agent's last words
@@ -73,8 +74,11 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 		case state.ActIdle:
 			return Outcome{Reason: "idle", Answer: t.Ledger.State().Said.Answer}, nil
 		case state.ActAskUser:
-			answered, out, err := t.answerOrStuck(ctx, keep, act)
-			if err != nil || !answered {
+			goOn, out, err := t.askAndGoOn(ctx, keep, act)
+			if errors.Is(err, question.ErrOpen) {
+				return t.leaveOpen(ctx, keep)
+			}
+			if err != nil || !goOn {
 				return out, err
 			}
 			continue
@@ -86,6 +90,9 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			continue // the user spoke just then
 		}
 		fault, err := t.perform(ctx, keep, act)
+		if errors.Is(err, question.ErrOpen) {
+			return t.leaveOpen(ctx, keep)
+		}
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -95,6 +102,16 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			}
 			if fault.Kind == model.FaultOverflow || t.Ledger.State().Outage != nil || t.limits().TimeUp {
 				continue // the context is made smaller, the provider waited for, or the turn ends with the time
+			}
+			again, err := t.askAboutProvider(ctx, fault)
+			if errors.Is(err, question.ErrOpen) {
+				return t.leaveOpen(ctx, keep)
+			}
+			if err != nil {
+				return Outcome{}, err
+			}
+			if again || ctx.Err() != nil {
+				continue
 			}
 			return t.failed(keep, fault)
 		}
@@ -125,18 +142,17 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	return Outcome{Reason: act.Reason, Limit: act.Reached, Detail: t.Ledger.Journal.RedactText(act.Detail), Answer: t.Ledger.State().Said.Answer, Learned: t.Ledger.State().Turn.Learned}, nil
 }
 
-// answerOrStuck asks the user; without an answer the turn ends.
-func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
-	_, answered, err = t.user.ask(ctx, act.Question)
-	if err = errors.Join(err, t.Ledger.ApplyQueued()); answered || err != nil {
-		return answered, Outcome{}, err
+// leaveOpen ends the process's work on a turn that waits for an answer.
+func (t *Task) leaveOpen(ctx, keep context.Context) (Outcome, error) {
+	if err := t.settle(keep); err != nil || ctx.Err() != nil {
+		out, ended := t.interrupted(ctx, keep)
+		return out, errors.Join(err, ended)
 	}
-	if ctx.Err() != nil {
-		out, err = t.interrupted(ctx, keep)
-		return false, out, err
+	out := Outcome{Reason: "asked", Answer: t.Ledger.State().Said.Answer}
+	if q := t.Ledger.State().Questions.Open(); q != nil {
+		out.Detail = q.Text
 	}
-	out, err = t.endTurn(keep, act)
-	return false, out, err
+	return out, nil
 }
 
 // interrupted ends the turn because ctx has ended. If the program was asked to stop, the turn stays

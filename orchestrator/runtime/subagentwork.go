@@ -10,6 +10,7 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -54,6 +55,9 @@ func (w *working) Work(ctx context.Context) (subagent.End, error) {
 	}
 	err = w.t.ledger.Journal.Post(keep, ended)
 	w.t.opts.family.release(w.id)
+	if out.Reason == "asked" {
+		err = errors.Join(err, question.ErrOpen)
+	}
 	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
 		err = nil
 	}

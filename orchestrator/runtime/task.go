@@ -14,9 +14,11 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/leftover"
@@ -120,6 +122,8 @@ type Guards struct {
 	// RunUndone lets a call that a jump has undone run in the same state of the files without
 	// asking first.
 	RunUndone bool
+	WhenAsked question.When  // what becomes of a question that no user is present to answer; empty: question.Refuse
+	Trust     *consent.Trust // has the calls that the user always lets run in the directory; may be nil
 	// KnownModel reports which models need no research before their name is used; nil: none is
 	// known.
 	KnownModel func(name string) bool
@@ -364,10 +368,17 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	if err != nil {
 		return nil, err
 	}
-	asked := &user{place: place, callbacks: &o.Callbacks, mu: &o.family.askMu}
+	asked := &user{place: place, callbacks: &o.Callbacks}
+	if asked.task = opened.Task; opened.ParentTask() == "" {
+		asked.task = ""
+		o.family.desk = question.New(ledger, found.live, o.Guards.WhenAsked, func() bool {
+			return len(ledger.State().Jobs.Running) > 0 || o.family.anyAtWork()
+		})
+	}
+	asked.desk = o.family.desk
 	f := newFeatures(o, place, mem, tools, asked, gate.Options{
-		Tools: func() *tool.Registry { return tools.Registry }, Asking: &o.family.askMu, Rules: o.Guards.Rules,
-		Approve: o.Callbacks.Approve, Editing: o.Callbacks.Editing,
+		Tools: func() *tool.Registry { return tools.Registry }, Rules: o.Guards.Rules, Trust: o.Guards.Trust,
+		Approve: asked.approve(), Editing: o.Callbacks.Editing,
 		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
 	})
 	return &Task{
@@ -409,7 +420,8 @@ func (t *Task) limits() state.Limits {
 	}
 	t.opts.family.setUsed(t.Ledger.ID, t.Ledger.State().Spent(), t.Ledger.State().Subagents)
 	l.Others = t.opts.family.others(t.Ledger.State().Spent())
-	l.ToolTokens, l.User = t.tools.Tokens, t.opts.Callbacks.Ask != nil
+	l.ToolTokens, l.User = t.tools.Tokens, t.user.answers()
+	l.Waits = t.user.task == "" && t.user.desk.Asks()
 	return l
 }
 

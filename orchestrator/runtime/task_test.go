@@ -151,7 +151,7 @@ func TestRejectionSurvives(t *testing.T) {
   - expect:
       - {on: last, contains: ["What the user said", "(rejection): use tabs"]}
     reply: Done.
-`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "use tabs"} }}})
+`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Text: "use tabs"} }}})
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)

@@ -2,10 +2,16 @@ package runtime
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
-	"sync"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
+	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/workspace"
 )
 
@@ -13,22 +19,108 @@ import (
 type user struct {
 	place     *workspace.Place
 	callbacks *Callbacks
-	mu        *sync.Mutex // held while the user is asked, by any task of the family
+	desk      *question.Desk // of the family
+	task      string         // of a subagent; empty: the desk's own
 }
 
+// answers reports whether questions get an answer: from a user who is present, or from elsewhere.
+func (u *user) answers() bool { return u.callbacks.Ask != nil || u.desk.Asks() }
+
 // ask asks one question at a time, and makes the answer durable as the user's words.
-func (u *user) ask(ctx context.Context, question string) (answer string, ok bool, err error) {
+func (u *user) ask(ctx context.Context, q op.QuestionAsked) (answer string, ok bool, err error) {
 	keep := context.WithoutCancel(ctx)
 	if u.place.State().Reply != nil { // otherwise the next look precedes any action of this program
 		if err := u.place.BeforeWait(keep); err != nil {
 			return "", false, err
 		}
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	answer, ok = u.callbacks.Ask(ctx, u.place.Journal.RedactText(question))
-	if answer = strings.TrimSpace(answer); !ok || answer == "" {
-		return "", false, nil
+	var here func(context.Context) (op.Answer, bool)
+	if u.callbacks.Ask != nil {
+		text := u.place.Journal.RedactText(q.Text)
+		here = func(ctx context.Context) (op.Answer, bool) {
+			text, ok := u.callbacks.Ask(ctx, text)
+			return op.Answer{Text: text}, ok && strings.TrimSpace(text) != ""
+		}
 	}
-	return answer, true, u.place.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: question})
+	q.Task = u.task
+	a, ok, err := u.desk.Ask(ctx, &q, here)
+	if answer = strings.TrimSpace(a.Text); !ok || err != nil {
+		return "", false, err
+	}
+	return answer, true, u.place.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: q.Text})
+}
+
+// approve asks whether a call may run; nil if nobody can answer.
+func (u *user) approve() func(ctx context.Context, q gate.Question) (gate.Answer, bool, error) {
+	approve := u.callbacks.Approve
+	if approve == nil && !u.desk.Asks() {
+		return nil
+	}
+	return func(ctx context.Context, q gate.Question) (gate.Answer, bool, error) {
+		var here func(context.Context) (op.Answer, bool)
+		if approve != nil {
+			here = func(ctx context.Context) (op.Answer, bool) { a := approve(ctx, q); return a, ctx.Err() == nil }
+		}
+		return u.desk.Ask(ctx, &op.QuestionAsked{
+			About: op.AboutCall, Text: "May " + q.Name + " run?", Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why, Print: q.Print, Note: q.Note,
+			Like: approval.Texts(q.Like, approval.Allow),
+		}, here)
+	}
+}
+
+// askAndGoOn asks the user about what ends the turn otherwise; without an answer it ends.
+func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn bool, out Outcome, err error) {
+	switch {
+	case act.Reached != "":
+		goOn, err = t.raiseLimit(ctx, keep, act)
+	default:
+		_, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
+	}
+	if err = errors.Join(err, t.Ledger.ApplyQueued()); goOn || err != nil {
+		return goOn, Outcome{}, err
+	}
+	if ctx.Err() != nil {
+		out, err = t.interrupted(ctx, keep)
+		return false, out, err
+	}
+	if act.Reached != "" { // the refusal is recorded: what comes next ends the turn
+		return true, Outcome{}, nil
+	}
+	out, err = t.endTurn(keep, act)
+	return false, out, err
+}
+
+// raiseLimit asks whether a limit is to be raised, and raises it.
+func (t *Task) raiseLimit(ctx, keep context.Context, act state.Action) (bool, error) {
+	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutLimit, Text: act.Question, Limit: act.Reached}, nil)
+	if !ok || !a.Allow || err != nil {
+		return false, err
+	}
+	lim := &t.opts.Limits
+	now := op.Limits{Steps: lim.Steps, Tokens: lim.Tokens, USD: lim.USD, Time: lim.Time}
+	if now.Steps == 0 && act.Reached == op.LimitSteps {
+		now.Steps = state.DefaultMaxSteps
+	}
+	raised, err := question.Raised(now, act.Reached, a.Text, t.Ledger.Now().Sub(t.opts.family.begun))
+	if err != nil {
+		return false, err
+	}
+	lim.Steps, lim.Tokens, lim.USD, lim.Time = raised.Steps, raised.Tokens, raised.USD, raised.Time
+	return true, t.Ledger.Record(keep, &op.TaskResumed{Program: t.opts.Program, Limits: &raised})
+}
+
+// askAboutProvider asks a user to correct why the provider refuses every request, and reports whether it is to
+// be asked again.
+func (t *Task) askAboutProvider(ctx context.Context, f *model.Fault) (again bool, err error) {
+	remedy := map[int]string{
+		401: "correct the API key where key_command finds it",
+		402: "add credit at the provider",
+		404: "make the model available, such as by pulling it, or end the turn and continue with another model",
+	}[f.Status]
+	if remedy == "" || !t.user.desk.Asks() {
+		return false, nil
+	}
+	text := fmt.Sprintf("The provider refuses every request: %s. Ask it again? First %s.", strings.TrimRight(f.Error(), "."), remedy)
+	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutProvider, Task: t.user.task, Text: text}, nil)
+	return ok && a.Allow, err
 }

@@ -44,6 +44,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	o := &opening{Service: s, Settings: set, client: c}
 	limits := o.resumedLimits(st)
+	o.WhenAsked = cmp.Or(o.WhenAsked, st.Opened.WhenAsked)
 	m, err := o.resumedModel(ctx, task, st)
 	if err != nil {
 		return nil, err
@@ -60,6 +61,9 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	resumed.Continue, resumed.Redact = goOn, unknownTo(st, o.Redact)
 	if limits != st.Limits {
 		resumed.Limits = &limits
+	}
+	if o.WhenAsked != st.Opened.WhenAsked {
+		resumed.WhenAsked = o.WhenAsked
 	}
 	info := Info{Task: task, Title: taskdir.Title(st.Said.First), Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice, Limits: limitsText(limits)}
 	if info.Limits != "" {

@@ -5,8 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/consent"
 )
@@ -58,9 +60,14 @@ type ListedRule struct {
 	Rule    string `json:"rule"`
 	From    string `json:"from"`
 	Counts  bool   `json:"counts"` // false: an allow rule of a project that is not approved
+	// ID names a call that the user always lets run in the directory; see RevokeCall.
+	ID string `json:"id,omitempty"`
 }
 
-// ListRules lists the user's rules and those of a directory.
+// callIDLen is the length of the name of a call that always runs: the beginning of its hash.
+const callIDLen = 8
+
+// ListRules lists the user's rules, those of a directory, and the calls that the user always lets run there.
 func (s *Service) ListRules(dir string) ([]ListedRule, error) {
 	own, project, approved, err := s.Rules(dir)
 	var out []ListedRule
@@ -71,5 +78,37 @@ func (s *Service) ListRules(dir string) ([]ListedRule, error) {
 		}
 		out = append(out, l)
 	}
+	if err != nil {
+		return out, err
+	}
+	calls, err := s.calls(dir)
+	for _, c := range calls {
+		out = append(out, ListedRule{Verdict: string(approval.Allow), Rule: c.Name, From: s.Home.Approvals(), Counts: true, ID: c.Hash[:callIDLen]})
+	}
 	return out, err
+}
+
+// calls lists the calls that the user always lets run in a directory.
+func (s *Service) calls(dir string) ([]consent.Approval, error) {
+	dir, err := RealDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.trust().List()
+	return slices.DeleteFunc(all, func(a consent.Approval) bool {
+		return a.Kind != gate.KindCall || a.Dir != dir || len(a.Hash) < callIDLen
+	}), err
+}
+
+// RevokeCall takes back that a call always runs in a directory, and returns the call.
+func (s *Service) RevokeCall(dir, id string) (string, error) {
+	calls, err := s.calls(dir)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(calls, func(a consent.Approval) bool { return a.Hash[:callIDLen] == id })
+	if i < 0 {
+		return "", Usagef("no call %s always runs in %s", id, dir)
+	}
+	return calls[i].Name, s.trust().Revoke(calls[i])
 }

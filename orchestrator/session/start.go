@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
@@ -39,6 +40,10 @@ type Settings struct {
 	Images         string // see openai.Images
 	Approval       string // an approval.Mode; empty: ask if Client.Approve is set, otherwise deny
 	Sandbox        string // a guard.Confinement
+
+	// WhenAsked is a question.When for a client that cannot be asked; empty: of a new task question.Refuse, of
+	// another one its own.
+	WhenAsked string
 
 	TaskDir string // where a resumed task continues; empty: its own directory
 
@@ -97,6 +102,9 @@ func (s *Settings) check(getenv func(string) string) error {
 	}
 	if _, err := guard.ParseConfinement(s.Sandbox); s.Sandbox != "" && err != nil {
 		return settingf("sandbox", "%s", strings.TrimPrefix(err.Error(), "sandbox"))
+	}
+	if _, err := question.ParseWhen(s.WhenAsked); s.WhenAsked != "" && err != nil {
+		return settingf("when-asked", " %v", err)
 	}
 	for _, name := range s.Redact {
 		if n := len(getenv(name)); n < redact.MinKnownBytes {
@@ -261,6 +269,7 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
 		Allow: approval.Texts(r.Rules, approval.Allow), Ask: approval.Texts(r.Rules, approval.Ask), Deny: approval.Texts(r.Rules, approval.Refuse),
 		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Tools: o.tools, Redact: o.Redact,
+		WhenAsked: o.WhenAsked,
 	}}
 	if len(r.Goal.Until) > 0 {
 		n.TaskOpened.Goal = &r.Goal
@@ -310,7 +319,8 @@ func (r *Request) easTooLarge(n *runtime.New) error {
 
 // approvalMode resolves a mode. Without a user to ask, the default is deny.
 func (o *opening) approvalMode(name string) (mode, notice string, err error) {
-	asks := o.client.Approve != nil
+	waits := o.whenAsked() == question.Wait || o.whenAsked() == question.Stop
+	asks := o.client.Approve != nil || waits
 	if name != "" {
 		m, err := approval.ParseMode(name)
 		if err != nil {
@@ -321,10 +331,21 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 		}
 		return string(m), "", nil
 	}
+	if waits {
+		notice = fmt.Sprintf("approval mode is ask: there is no terminal, so when it asks, the task will %s", o.whenAsked())
+	}
 	if asks {
-		return string(approval.ModeAsk), "", nil
+		return string(approval.ModeAsk), notice, nil
 	}
 	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; the settings approval: edits and approval: auto let calls run", nil
+}
+
+// whenAsked returns what becomes of questions, if the client cannot be asked.
+func (o *opening) whenAsked() question.When {
+	if o.client.Approve != nil || o.client.Ask != nil {
+		return ""
+	}
+	return question.When(o.WhenAsked)
 }
 
 // follow sets from a spec what the settings leave open.
@@ -371,7 +392,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 		Model: m.Model, Reflect: m.reflect, Grace: o.Grace, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
 		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime, Outage: cmp.Or(o.Patience, o.client.Patience, DefaultPatience)},
 		Cards:     runtime.Cards{Embedder: embedder},
-		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir)},
+		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir), WhenAsked: o.whenAsked(), Trust: o.trust()},
 		Store:     o.o.Store,
 		Callbacks: o.client.Callbacks,
 	}

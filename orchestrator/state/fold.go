@@ -30,6 +30,7 @@ func Fold(s *State, o op.Op) error {
 	}
 	s.Context.Apply(o)
 	s.Research.Fold(o)
+	s.Questions.Fold(o)
 	switch o.Body.(type) {
 	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
 		s.Calls.Repeats.Prune(s.Context.Visible())
@@ -151,8 +152,8 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.end(b)
 		s.Outage = nil
 		s.Pressure.relieve(&s.Model)
-	case *op.ResearchDone, *op.NoticeGiven, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
-		// The others change the context or the research only, if anything.
+	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.NoticeGiven, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
+		// The others change the context, the questions or the research only, if anything.
 	default:
 		return fmt.Errorf("%w: Fold does not handle %s", ErrStream, b.Kind())
 	}
@@ -243,6 +244,7 @@ func (s *State) resumed(b *op.TaskResumed) {
 		s.Model.EAS, s.Model.Window = b.EAS, b.Window
 	}
 	s.Grants.Mode = cmp.Or(b.Approval, s.Grants.Mode)
+	s.Opened.WhenAsked = cmp.Or(b.WhenAsked, s.Opened.WhenAsked)
 	if b.Limits != nil {
 		s.Limits = *b.Limits
 	}

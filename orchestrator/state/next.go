@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 	ActEndTurn                        // end the turn; Reason and Detail say why
 	ActMask                           // mask the results Seqs; Reason is why
 	ActReflect                        // ask the Reflect-Agent before the pending jump
-	ActAskUser                        // ask a user Question; without an answer the turn ends as stuck, with Detail
+	ActAskUser                        // ask a user Question; without an answer the turn ends with Reason and Detail
 	ActCompact                        // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
 	ActLearnRepairs                   // record what failed and later worked, before the turn ends
@@ -73,8 +74,9 @@ type Limits struct {
 	Others Used
 	// ToolTokens is the size of the tools' descriptions, which every request has.
 	ToolTokens int
-	// User reports whether a user can be asked.
-	User bool
+	// User reports whether a user can be asked. Waits: an answer is waited for although no user is
+	// present; a limit is a question then.
+	User, Waits bool
 }
 
 // Used is the use of the budgets.
@@ -103,7 +105,7 @@ const (
 
 // Next decides what to do in a state. It is pure: only folding the operations of the performed
 // action changes the state.
-func Next(s *State, lim Limits) Action { return s.withGoal(next(s, lim), lim) }
+func Next(s *State, lim Limits) Action { return s.withGoal(s.asksLimit(next(s, lim), lim), lim) }
 
 func next(s *State, lim Limits) Action {
 	if s.Last == 0 {
@@ -215,7 +217,8 @@ func nextInReply(s *State) Action {
 	open := s.Reply.Open()
 	var begun []CallState
 	for _, c := range open {
-		if c.Called {
+		asks := slices.ContainsFunc(s.Questions, func(q Question) bool { return q.Call == c.ID && q.Task == "" })
+		if c.Called && !asks { // one that asks the user has done nothing else: it asks again
 			begun = append(begun, c)
 		}
 	}

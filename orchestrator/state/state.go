@@ -57,6 +57,7 @@ type State struct {
 	Todos     []op.Todo     `json:",omitempty"` // the agent's todo list
 	Recall    Recall        // of cards
 	Research  Research      // what was looked up before it was used
+	Questions Questions     `json:",omitempty"` // to the user
 	Repairs   Repairs       // failed commands that worked later
 	Learning  *op.PassBegun `json:",omitempty"` // a pass at the end that was begun and has no result
 }

@@ -62,6 +62,8 @@ type liveRecord struct {
 	// task is at work.
 	Socket string `json:"socket,omitempty"`
 	Home   string `json:"home,omitempty"` // the state folder, in the folder that homes share
+	// Parked: the task waits for its user, and others may work in the directory.
+	Parked bool `json:"parked,omitempty"`
 }
 
 // BusyError names the task that holds a directory.
@@ -338,7 +340,7 @@ func checkHolds(live, dir string, chain []inode, beside int) error {
 			continue
 		}
 		rec := readLive(path)
-		if beside != noProcess && rec.PID == beside {
+		if rec.Parked || beside != noProcess && rec.PID == beside {
 			continue
 		}
 		held := inode{rec.Dev, rec.Ino}
@@ -358,6 +360,47 @@ func checkHolds(live, dir string, chain []inode, beside int) error {
 		}
 	}
 	return nil
+}
+
+// Park lets other tasks work in the directory, until Unpark. The task stays live.
+func (l *LiveDir) Park() error {
+	if l.shared != nil {
+		_ = l.shared.park(true) // a cleaned /tmp takes only the protection from other homes
+	}
+	return l.hold.park(true)
+}
+
+// Unpark takes the directory again, or returns a BusyError.
+func (l *LiveDir) Unpark() error {
+	if err := l.hold.park(false); err != nil || l.shared == nil {
+		return err
+	}
+	if err := l.shared.park(false); errors.Is(err, ErrBusy) {
+		return errors.Join(err, l.hold.park(true))
+	}
+	return nil
+}
+
+func (l *hold) park(parked bool) error {
+	live := filepath.Dir(l.path)
+	gate, err := durable.Lock(filepath.Join(live, "gate"))
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	rec := readLive(l.path)
+	if !parked && rec.Parked {
+		chain, err := ancestry(rec.Dir)
+		if err != nil {
+			return err
+		}
+		if err := checkHolds(live, rec.Dir, chain, noProcess); err != nil {
+			return err
+		}
+		rec.Dev, rec.Ino = chain[0].dev, chain[0].ino // another directory may be there now
+	}
+	rec.Parked = parked
+	return l.write(rec)
 }
 
 func (l *LiveDir) Release() error {

@@ -61,6 +61,10 @@ var (
 var (
 	// ErrPending: a jump is scheduled already, or a D-Mail.
 	ErrPending = errors.New("scheduled already")
+	// ErrAnswered: somebody else has answered the question.
+	ErrAnswered = errors.New("answered already")
+	// ErrNoQuestion: the task has no open question.
+	ErrNoQuestion = errors.New("no open question")
 )
 
 var (

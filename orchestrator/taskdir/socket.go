@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 )
@@ -22,19 +23,21 @@ import (
 
 // Command is a request to a live task.
 type Command struct {
-	Verb    string `json:"verb"` // say | jump
+	Verb    string `json:"verb"` // say | jump | answer
 	Text    string `json:"text,omitempty"`
 	To      int    `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Compact bool   `json:"fold,omitempty"`
 	// Overwrite: see op.JumpRequested.
 	Overwrite bool `json:"overwrite,omitempty"`
+	// Answer is for the verb answer.
+	Answer *op.QuestionAnswered `json:"answer,omitempty"`
 }
 
 type commandReply struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	Why   string `json:"why,omitempty"` // no_step | pending, where the caller branches
+	Why   string `json:"why,omitempty"` // a key of whys, where the caller branches
 }
 
 // Limits of the socket.
@@ -46,7 +49,7 @@ const (
 // RemoteError is a live task's reply to a command it refused.
 type RemoteError struct {
 	Text string
-	why  error // ErrNoStep, ErrPending or nil
+	why  error // of whys, or nil
 }
 
 func (e *RemoteError) Error() string { return e.Text }
@@ -55,7 +58,7 @@ func (e *RemoteError) Unwrap() error { return e.why }
 
 // whys are the errors that keep their meaning over the socket.
 func whys() map[string]error {
-	return map[string]error{"no_step": state.ErrNoStep, "pending": ErrPending}
+	return map[string]error{"no_step": state.ErrNoStep, "pending": ErrPending, "answered": ErrAnswered, "no_question": ErrNoQuestion}
 }
 
 // Serve passes the commands for a task to obey, until stop is called; stop returns when the

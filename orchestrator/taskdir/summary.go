@@ -36,7 +36,9 @@ type Summary struct {
 	Imported bool   `json:"imported,omitempty"`
 	// Waits describes the wait for a provider that fails; empty if there is none.
 	Waits string `json:"waits,omitempty"`
-	Error string `json:"error,omitempty"` // why it is unreadable
+	// Asks is the open question to a user; nil if there is none.
+	Asks  *state.Question `json:"asks,omitempty"`
+	Error string          `json:"error,omitempty"` // why it is unreadable
 }
 
 // Title returns the first paragraph of a request. What a user ran beside it follows in others.
@@ -94,7 +96,7 @@ func Summarize(h Home, id string, st *state.State) Summary {
 		waits = o.Text(now)
 	}
 	return Summary{
-		Waits: waits,
+		Waits: waits, Asks: st.Questions.Open(),
 		Agent: agent, Imported: origin.Imported(),
 		Parent: st.Opened.ParentTask(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.Steps.CountEnded(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.Said.First, Request: st.Said.Request,
 		State: st.Standing(pid != 0), PID: pid,

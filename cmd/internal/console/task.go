@@ -142,6 +142,8 @@ func OutcomeError(task string, out runtime.Outcome) error {
 			again = fmt.Sprintf("raise --%s, and %s", out.Limit, again)
 		}
 		return exit.With(exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again))
+	case "asked":
+		return exit.With(exit.Stuck, fmt.Errorf("task %s asks: %s; 'anamnesis answer %s' answers, then %s", task, out.Detail, task, again))
 	case "stuck":
 		return exit.With(exit.Stuck, fmt.Errorf("task %s: stuck: %s; answer with 'anamnesis resume %s \"…\"'", task, out.Detail, task))
 	}

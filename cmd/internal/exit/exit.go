@@ -87,13 +87,13 @@ func Code(err error) int {
 		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, state.ErrNotJumped,
+			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
 			taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{Usage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
-			runtime.ErrTaskExists, taskdir.ErrNotLive,
+			runtime.ErrTaskExists, taskdir.ErrNotLive, taskdir.ErrNoQuestion,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, inspect.ErrNoOp,
 		}},

@@ -39,8 +39,9 @@ func (s Source) Complete(root *cobra.Command) {
 	}
 	for flag, offer := range map[string]func() []string{
 		"model": s.models, "reflect-model": s.models, "task": s.tasks,
-		"approval": func() []string { return []string{"ask", "edits", "auto", "deny"} },
-		"sandbox":  func() []string { return []string{"world", "read-only", "off"} },
+		"approval":   func() []string { return []string{"ask", "edits", "auto", "deny"} },
+		"when-asked": func() []string { return []string{"wait", "refuse", "stop"} },
+		"sandbox":    func() []string { return []string{"world", "read-only", "off"} },
 	} {
 		if root.Flags().Lookup(flag) != nil {
 			_ = root.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion,

@@ -10,8 +10,11 @@ import (
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/anamnesis/quote"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -207,7 +210,27 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		if r.Waits != "" {
 			o.Println("    " + view.Line(r.Waits, o.Width-4))
 		}
+		if r.Asks != nil {
+			o.Println("    " + view.Line("asks: "+timeline.QuestionText(&r.Asks.QuestionAsked), o.Width-4))
+		}
 	}
+}
+
+// Question prints what a task asks, and how to answer.
+func (o *Printer) Question(task string, q *state.Question) {
+	text := q.Text
+	if q.About == op.AboutCall {
+		about := gate.QuestionOf(&q.QuestionAsked)
+		text = view.QuestionTitle(about) + "\n" + view.PrettyArgs(q.Args) + "\n  " + view.QuestionReason(about)
+		if like := view.Like(about); like != "" {
+			text += "\n  of the same kind: " + like
+		}
+	}
+	if q.Task != "" {
+		text = "The subagent " + q.Task + " asks. " + text
+	}
+	o.Println(view.Clean(text))
+	o.Printf("(op %d) anamnesis answer %s %s\n", q.Seq, task, question.Choices(&q.QuestionAsked))
 }
 
 // task prints the row of one task.

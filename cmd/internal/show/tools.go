@@ -159,5 +159,8 @@ func (o *Printer) Rule(r session.ListedRule) {
 	if !r.Counts {
 		note = " (not approved: does not count)"
 	}
+	if r.ID != "" {
+		note = " (always: 'anamnesis rules revoke " + r.ID + "' takes it back)"
+	}
 	o.Printf("%-5s %s  %s%s\n", r.Verdict, view.Clean(r.Rule), view.Clean(r.From), note)
 }

@@ -209,7 +209,7 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 				return gate.Answer{Allow: true, ForTask: true}
 			}
 		case "n":
-			return gate.Answer{Feedback: strings.TrimSpace(rest)}
+			return gate.Answer{Text: strings.TrimSpace(rest)}
 		case "e":
 			if args, ok := l.edited(ctx, about.Args); ok {
 				return gate.Answer{Args: args}

@@ -10,6 +10,7 @@ import (
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
@@ -76,6 +77,14 @@ func LineOf(o op.Op, dir string) Line {
 		return plain("subagent %s ended (%s) after %s", b.Task, b.Reason, quote.Number(b.Steps, "step"))
 	case *op.ApprovalDecided:
 		return Line{Text: approvalText(b)}
+	case *op.QuestionAsked:
+		l := Line{Text: QuestionText(b), Short: "asks"}
+		if b.Parked { // otherwise the face that asks shows it
+			l.Icon, l.Detail = "?", []string{"waits for: anamnesis answer TASK " + question.Choices(b)}
+		}
+		return l
+	case *op.QuestionAnswered:
+		return answeredLine(b)
 	case *op.ResearchDone:
 		return Line{Icon: "✎", Text: fmt.Sprintf("looked up %s (op %d)", oneLine(b.Subject), b.Look)}
 	case *op.CheckRan:
@@ -157,6 +166,9 @@ func resumedText(b *op.TaskResumed) string {
 	if b.PID == 0 && b.Model != "" { // of another agent's session
 		return "model " + b.Model
 	}
+	if b.PID == 0 && b.Limits != nil {
+		return "a limit was raised"
+	}
 	text := strings.TrimSpace(fmt.Sprintf("taken up by process %d %s", b.PID, b.Model))
 	if b.Dir != "" {
 		text += " in " + b.Dir
@@ -206,6 +218,38 @@ func restoredLine(b *op.WorldRestored) Line {
 	return Line{Icon: "!", Text: text}
 }
 
+// QuestionText is a question on one line.
+func QuestionText(q *op.QuestionAsked) string {
+	text := q.Text
+	if q.About == op.AboutCall {
+		text = fmt.Sprintf("may %s run?", tool.Display(op.Call{ID: q.Call, Name: q.Name, Args: q.Args}, ""))
+	}
+	if q.Task != "" {
+		text = "subagent " + q.Task + ": " + text
+	}
+	return oneLine(text)
+}
+
+// answeredLine says who answered what, from where.
+func answeredLine(b *op.QuestionAnswered) Line {
+	text := "no"
+	switch {
+	case b.Args != "":
+		text = "edited: " + b.Args
+	case b.Always:
+		text = "always"
+	case b.Allow:
+		text = "yes"
+	case b.Text != "":
+		text = b.Text
+	}
+	l := plain("%s answered op %d from %s: %s", b.By, b.Asked, b.From, oneLine(text))
+	if b.From != question.FromTerminal {
+		l.Icon, l.Short = "»", "answer"
+	}
+	return l
+}
+
 // approvalText says who decided what about a call.
 func approvalText(b *op.ApprovalDecided) string {
 	text := cmp.Or(map[string]string{"allow": "allowed", "refuse": "refused", "edit": "edited"}[b.Decision], "decided")
@@ -230,6 +274,8 @@ func approvalText(b *op.ApprovalDecided) string {
 		text += ", with every later call of the task"
 	case b.Same:
 		text += ", and the same call again"
+	case b.Always:
+		text += ", always in this directory"
 	case len(b.Rules) > 0:
 		text += ", and " + strings.Join(b.Rules, ", ")
 	case len(b.Subjects) > 0:

@@ -135,7 +135,7 @@ func TestKeyOrWord(t *testing.T) {
 				case a.Allow:
 					got = "allow"
 				default:
-					got = a.Feedback
+					got = a.Text
 				}
 			default:
 			}

@@ -117,7 +117,7 @@ func (m *screen) client() session.Client {
 			},
 			Ask: func(ctx context.Context, text string) (string, bool) {
 				a, ok := m.put(ctx, &ask.Question{Kind: ask.OfText, Text: text})
-				return a.Feedback, ok && a.Feedback != ""
+				return a.Text, ok && a.Text != ""
 			},
 		},
 		Started: func(i session.Info) {

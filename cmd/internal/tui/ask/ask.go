@@ -216,7 +216,7 @@ func (q *Question) pressLine(k tea.KeyPressMsg) bool {
 			}
 			return q.say(gate.Answer{Args: args})
 		}
-		return q.say(gate.Answer{Feedback: text})
+		return q.say(gate.Answer{Text: text})
 	default:
 		q.line.Press(k)
 	}

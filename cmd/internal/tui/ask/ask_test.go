@@ -47,7 +47,7 @@ func TestQuestion(t *testing.T) {
 		{[]string{"a", "n", "?", "o", "enter", "up"}, nil, nil},
 		{[]string{"a", "x", "y"}, &gate.Answer{Allow: true}, nil},
 		{[]string{"n", "enter"}, &gate.Answer{}, nil},
-		{[]string{"n", "use tabs", "enter"}, &gate.Answer{Feedback: "use tabs"}, nil},
+		{[]string{"n", "use tabs", "enter"}, &gate.Answer{Text: "use tabs"}, nil},
 		{[]string{"n", "no wai", "esc", "y"}, &gate.Answer{Allow: true}, nil},
 		{[]string{"e", "x", "enter"}, &gate.Answer{Args: `{"command":"touch ax"}`}, nil},
 	} {

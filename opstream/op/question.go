@@ -1,0 +1,62 @@
+package op
+
+// What questions are about.
+const (
+	AboutCall     = "call"     // whether a call may run
+	AboutAnswer   = "answer"   // what the agent asks with AskUser
+	AboutStrategy = "strategy" // what to try next, if the Reflect-Agent has no plan
+	AboutLimit    = "limit"    // whether a limit that is reached is raised
+	AboutProvider = "provider" // a fault that a user has to correct, and then to ask again
+)
+
+// QuestionAsked is a question to a user. It is open until a QuestionAnswered names it, or until what asked it
+// has ended.
+type QuestionAsked struct {
+	About string `json:"about"` // AboutCall, …
+	Text  string `json:"text"`  // the question; for AboutCall, what the answer is about
+	// Task is the subagent's that asks; empty: the task itself does.
+	Task string `json:"task,omitempty"`
+	// Call is the one that asks or may run. Name, Args, Why and Print are of AboutCall: see ApprovalDecided.
+	Call  string `json:"call,omitempty"`
+	Name  string `json:"name,omitempty"`
+	Args  string `json:"args,omitempty"`
+	Why   string `json:"why,omitempty"` // the mode or the rule that asks
+	Print string `json:"print,omitempty"`
+	Note  string `json:"note,omitempty"` // about an earlier answer
+	// Like are the rules that Answer.Like adds.
+	Like  []string `json:"like,omitempty"`
+	Limit Limit    `json:"limit,omitempty"` // of AboutLimit
+	// Parked: no user was present, so the task waits for an answer from elsewhere.
+	Parked bool `json:"parked,omitempty"`
+}
+
+// Same reports whether two questions ask for one answer.
+func (q *QuestionAsked) Same(o *QuestionAsked) bool {
+	return q.About == o.About && q.Task == o.Task && q.Call == o.Call && q.Name == o.Name && q.Print == o.Print &&
+		q.Note == o.Note && q.Limit == o.Limit
+}
+
+// Answer is a user's answer to a question.
+type Answer struct {
+	Allow   bool   `json:"allow,omitempty"`    // the call runs, the limit is raised, the provider is asked again
+	ForTask bool   `json:"for_task,omitempty"` // and everything else in this task runs, too
+	Same    bool   `json:"same,omitempty"`     // and exactly this again in this task
+	Like    bool   `json:"like,omitempty"`     // and what the question's Like allows in this task, unless a rule asks or refuses
+	Always  bool   `json:"always,omitempty"`   // and exactly this again in this directory
+	Args    string `json:"args,omitempty"`     // the call's arguments as the user edited them; then decided anew, regardless of Allow
+	Text    string `json:"text,omitempty"`     // words to the model, which survive jumps; of AboutLimit: the new limit
+}
+
+// QuestionAnswered is the first answer to a question.
+type QuestionAnswered struct {
+	Asked uint64 `json:"asked"` // seq of the QuestionAsked
+	Answer
+	By   string `json:"by"`   // the user's name on the machine
+	From string `json:"from"` // terminal | answer | page | attach
+}
+
+// Kind implements Body.
+func (*QuestionAsked) Kind() Kind { return KindQuestionAsked }
+
+// Kind implements Body.
+func (*QuestionAnswered) Kind() Kind { return KindQuestionAnswered }

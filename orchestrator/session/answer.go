@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/remedy"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Question returns the open question of a task. Without one it is a taskdir.ErrNoQuestion.
+func (s *Service) Question(task string) (*state.Question, error) {
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return nil, err
+	}
+	q := st.Questions.Open()
+	if q == nil {
+		return nil, remedy.With(fmt.Errorf("task %s (%s): %w", task, st.Standing(s.Live(task) != 0), taskdir.ErrNoQuestion), remedy.ListTasks, "")
+	}
+	return q, nil
+}
+
+// Answer answers a question of a task, as it is typed; see question.Parse. seq is the question's operation; 0:
+// the open one. from says where the user is: question.FromAnswer, … It reports whether a process runs the task:
+// otherwise the answer waits for the next one. Errors: taskdir.ErrNoQuestion, taskdir.ErrAnswered.
+func (s *Service) Answer(ctx context.Context, task string, seq uint64, text, from string) (running bool, err error) {
+	q, err := s.Question(task)
+	if err != nil && (seq == 0 || !errors.Is(err, taskdir.ErrNoQuestion)) {
+		return false, err
+	}
+	a := &op.QuestionAnswered{Asked: seq, By: question.UserName(), From: from}
+	if q != nil && (seq == 0 || seq == q.Seq) {
+		a.Asked = q.Seq
+		if a.Answer, err = question.Parse(&q.QuestionAsked, text); err != nil {
+			return false, Usagef("%w", err)
+		}
+	}
+	err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "answer", Answer: a})
+	if errors.Is(err, taskdir.ErrNotLive) {
+		return false, s.answerIdle(ctx, task, a)
+	}
+	return true, err
+}
+
+// answerIdle records the answer to a question of a task that no process runs. Its directory may be in use.
+func (s *Service) answerIdle(ctx context.Context, task string, a *op.QuestionAnswered) error {
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return err
+	}
+	counter, err := tokens.ForEncoding(st.Opened.Encoding)
+	if err != nil {
+		return err
+	}
+	o := journal.Options{
+		Stream: s.o.Store.Stream, Mark: st.Opened.Mark, Count: counter.Count, Secrets: s.TaskSecrets(st.Opened.Dir, st.Redact),
+		Learned: new(redact.Learned), Dir: st.Opened.Dir,
+	}
+	o.Stream.Now, o.Stream.Snapshot = time.Now, state.FoldVersion
+	l, err := journal.OpenLedger(s.Home, task, counter, 0, o)
+	if err != nil {
+		return err
+	}
+	return JoinClose(l.Answer(ctx, a), l.Journal.Close())
+}
