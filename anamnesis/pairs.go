@@ -58,6 +58,25 @@ func PairCards(r *Request, onPath []bool) []*card.Card {
 	return out
 }
 
+// LearnedCard returns the draft of a card that holds what the agent learned on a path, in its words, with the failed
+// calls of the path beside. Equal requests return equal cards.
+func LearnedCard(r *Request, learned string) *card.Card {
+	recs := records(r)
+	learned = quote.Squash(learned)
+	d := note.Card{Topic: quote.ClipMarked(learned, maxTopicRunes), Solution: []string{quote.ClipMarked(learned, note.MaxBulletRunes)}}
+	falsified, _ := falsifiedPaths(recs)
+	for _, f := range falsified[:min(len(falsified), note.MaxCardBullets)] {
+		_, command, _ := strings.Cut(f.Action, ": ")
+		d.Issue = append(d.Issue, quote.ClipMarked(fmt.Sprintf(failedForm, command, f.Error), note.MaxBulletRunes))
+	}
+	for _, rec := range recs {
+		d.Tainted = d.Tainted || rec.tainted
+	}
+	c := cards(r, []note.Card{d}, writerName(r.ModelName), hashEvidence(recs))[0]
+	c.ID, c.Tags = card.NewID("learned", r.Task, strconv.FormatUint(r.JumpSeq, 10)), []string{"learned"}
+	return c
+}
+
 // pairCall returns a record as a call that may belong to a pair.
 func pairCall(rec *record) pair.Call {
 	c := pair.Call{Output: failure.Output{Text: rec.stdout, Stderr: rec.stderr, Error: rec.isError}, Step: rec.step, Changed: rec.changed}

@@ -37,7 +37,8 @@ type record struct {
 	step int
 	to   int // of a jump back
 
-	standing bool // of a block: it was made to make room, not for a jump
+	standing bool       // of a block: it was made to make room, not for a jump
+	replaces []op.Range // of a block: the operations that it stands for
 
 	text string // of everything but calls; of calls the output as the model saw it
 
@@ -197,7 +198,8 @@ func (c *recorder) add(o *op.Op) {
 		c.push(o, recSaid, b.Text)
 	case *op.PassDone:
 		if b.Block != "" {
-			c.push(o, recBlock, b.Block).standing = b.Trigger == op.TriggerWindow
+			rec := c.push(o, recBlock, b.Block)
+			rec.standing, rec.replaces = b.Trigger == op.TriggerWindow, b.Ranges
 		}
 	case *op.JumpDropped:
 		c.push(o, recNote, fmt.Sprintf("a jump to step %d was not made: %s", b.To, b.Why))
@@ -210,8 +212,8 @@ func (c *recorder) add(o *op.Op) {
 	case *op.WorldChanged:
 		c.addEdited(b.Changed)
 	case *op.JumpIntended:
-		if b.Backward && b.Reason != "" {
-			c.push(o, recLeft, b.Reason).to = b.To
+		if why := b.Why(); b.Backward && why != "" {
+			c.push(o, recLeft, why).to = b.To
 		}
 	case *op.JumpDone:
 		c.beginPath(b.To)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -121,31 +120,5 @@ func TestStandingLeft(t *testing.T) {
 		if block, _ := new(Notes).Block(&r, nil, 1<<20, words); !strings.Contains(block, want) {
 			t.Errorf("Left %q: %q is missing in\n%s", left, want, block)
 		}
-	}
-}
-
-// TestLedger: a block ends with the paths that were left, which ParseList reads back; where they are too many,
-// they become shorter, and the oldest are counted.
-func TestLedger(t *testing.T) {
-	count := func(s string) int { return len(strings.Fields(s)) }
-	var lines []string
-	for i := range 50 {
-		lines = append(lines, fmt.Sprintf("op %d, back to step %d: tried way %d and found that it cannot work because of the dates", 10+i, i, i))
-	}
-	span := &Span{Task: "t", From: 9, To: 1, Ledger: lines, LedgerTokens: 10_000}
-	text, _ := new(Notes).Block(span, nil, 400, count)
-	got := ParseList(text, LedgerTitle)
-	if len(got) != 50 || got[49] != lines[49] || !strings.HasSuffix(text, quote.BlockEnd) {
-		t.Errorf("%d lines, the last %q", len(got), got[len(got)-1])
-	}
-	span.LedgerTokens = 300
-	text, _ = new(Notes).Block(span, nil, 400, count)
-	got = ParseList(text, LedgerTitle)
-	if len(got) >= 50 || !strings.HasPrefix(got[0], fmt.Sprintf("%d older paths, the first: op 10", 51-len(got))) || !strings.HasPrefix(got[len(got)-1], "op 59, back to step 49: tried") {
-		t.Errorf("%d lines: %q", len(got), got)
-	}
-	ledger, _, _ := strings.Cut(text[strings.Index(text, LedgerTitle):], quote.BlockEnd)
-	if n := count(ledger); n > 300 {
-		t.Errorf("%d tokens", n)
 	}
 }

@@ -10,7 +10,8 @@ const (
 type JumpRequested struct {
 	To      int    `json:"to"`
 	Reason  string `json:"reason"`
-	By      string `json:"by"` // ByAgent or ByUser
+	Learned string `json:"learned,omitempty"` // the agent's own lesson from the path, in a sentence or two
+	By      string `json:"by"`                // ByAgent or ByUser
 	Call    string `json:"call,omitempty"`
 	Compact bool   `json:"fold,omitempty"` // the user forces the anamnesis pass
 	// Overwrite reverts a user's edits, too; they are saved all the same.
@@ -38,6 +39,8 @@ type JumpIntended struct {
 	From       int     `json:"from"`
 	To         int     `json:"to"`
 	Reason     string  `json:"reason"`
+	Learned    string  `json:"learned,omitempty"`
+	Card       string  `json:"card,omitempty"` // the draft that holds Learned; empty: none could be written
 	By         string  `json:"by"`
 	Discarded  []Range `json:"discarded"`
 	Tokens     int     `json:"tokens"`
@@ -53,6 +56,14 @@ type JumpIntended struct {
 	// the jump restores the user's version.
 	Conflicts  []string `json:"conflicts,omitempty"`
 	NConflicts int      `json:"n_conflicts,omitempty"`
+}
+
+// Why returns why the path was left: what the agent learned on it, then the reason.
+func (j *JumpIntended) Why() string {
+	if j.Learned == "" || j.Reason == "" {
+		return j.Learned + j.Reason
+	}
+	return j.Learned + " – " + j.Reason
 }
 
 // JumpDone ends a jump.

@@ -66,7 +66,7 @@ func OwnText(b Body) *string {
 func ReasonOf(b Body) string {
 	switch b := b.(type) {
 	case *JumpIntended:
-		return b.Reason
+		return b.Why()
 	case *MailDelivered:
 		return b.Reason
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -126,6 +127,24 @@ func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWrit
 		}
 	}
 	return ids, notWritten
+}
+
+// Learned writes the draft of a card with what the agent learned on the path that a jump leaves, and returns its id;
+// empty if nothing was learned or the card cannot be written: the jump's intent holds the words.
+func (m *Memory) Learned(ctx context.Context, learned string, ranges []op.Range) (id string, err error) {
+	if strings.TrimSpace(learned) == "" || len(ranges) == 0 {
+		return "", nil
+	}
+	req := m.passRequest(ranges[len(ranges)-1], nil)
+	req.Ranges = ranges
+	if req.Ops, err = m.OpsOf(ranges); err != nil {
+		return "", err
+	}
+	if req.Tainted, err = m.taintedBefore(ranges[0].First); err != nil {
+		return "", err
+	}
+	ids, _ := m.putCards(ctx, []*card.Card{anamnesis.LearnedCard(&req, learned)})
+	return strings.Join(ids, ""), nil
 }
 
 // besidePassTimeout limits a pass beside another agent, whose hooks or whose call wait for it.

@@ -247,6 +247,8 @@ func (n jumpNotice) String() string {
 
 func (n jumpNotice) why() string {
 	switch {
+	case n.jump.Learned != "":
+		return "Learned: " + n.jump.Learned + "\nReason: " + n.jump.Reason
 	case n.jump.Reason != "":
 		return "Reason: " + n.jump.Reason
 	case n.jump.By == op.ByUser:

@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
 )
@@ -62,5 +66,42 @@ func TestLedger(t *testing.T) {
 			}
 			t.Logf("EAS %d: %d steps, %d passes, the last request has %d bytes", eas, n, task.Ledger.State().Totals.Passes, last.Len())
 		})
+	}
+}
+
+// TestLearned: what the agent learned on a path comes first where the path is named later, and is a draft that
+// waits for a user, with the failed calls of the path. Without it, a jump writes no card.
+func TestLearned(t *testing.T) {
+	const learned = "The tests read dates.txt: write it before make test."
+	task, h := newTask(t, `
+turns:
+  - calls: [{name: WriteFile, arguments: {path: a, content: "1"}}]
+  - calls: [{name: Bash, arguments: {command: "echo 'error: no dates.txt' >&2; exit 2"}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 1, reason: it needs dates.txt, learned: "`+learned+`"}}]
+  - expect: [{on: last, contains: "Learned: `+learned+`\nReason: it needs dates.txt"}]
+    calls: [{name: jump_to_step, arguments: {step_id: 0, reason: once more}}]
+  - reply: Done.
+`, Options{})
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if why := task.Ledger.State().Steps.At(3).LeftBy; why != learned+" – it needs dates.txt" {
+		t.Errorf("the path was left by %q", why)
+	}
+	kb, err := knowledgebase.Open(h.KnowledgeBase(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kb.Close()
+	list := kb.List()
+	if n := task.Ledger.State().Totals.CardsWritten; len(list) != 1 || n != 1 {
+		t.Fatalf("%d cards, %d counted", len(list), n)
+	}
+	c, err := kb.Get(list[0].ID)
+	if err != nil || c.State != card.Draft || c.Solution[0] != learned || !strings.Contains(c.Issue[0], "failed: error: no dates.txt") || c.Provenance.EvidenceHash == "" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if tr := memory.TrustOf(h, c, usage.Counts{}); !tr.Withheld {
+		t.Errorf("other tasks are shown the draft: %+v", tr)
 	}
 }

@@ -53,7 +53,7 @@ func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested
 		return Jumped{}, err
 	}
 	if err = taskdir.ErrNotLive; dir == "" { // a running task keeps its directory
-		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Compact: j.Compact, Overwrite: j.Overwrite})
+		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Learned: j.Learned, Compact: j.Compact, Overwrite: j.Overwrite})
 	}
 	if err == nil || !errors.Is(err, taskdir.ErrNotLive) {
 		return Jumped{Scheduled: err == nil}, err
@@ -77,7 +77,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	if err != nil {
 		return nil, err
 	}
-	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Compact: j.Compact, Overwrite: j.Overwrite}, o.here())
+	done, err := t.JumpNow(ctx, j, o.here())
 	if damaged := t.Place.Damaged(); damaged != "" {
 		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
 	}

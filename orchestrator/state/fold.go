@@ -129,6 +129,9 @@ func (s *State) apply(o op.Op) error {
 		s.pass(projection.Pass{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
 	case *op.JumpIntended:
 		s.Jump.Intended = &Jumping{JumpIntended: *b, Seq: o.Seq}
+		if b.Card != "" {
+			s.Totals.CardsWritten++
+		}
 		s.takeEffect()
 	case *op.JumpDone:
 		return s.jumped(b)
@@ -380,7 +383,7 @@ func (s *State) jumped(b *op.JumpDone) error {
 	}
 	if j := s.Jump.Intended; j != nil {
 		for _, id := range s.Discarded(b.To) {
-			s.Steps.Edit(id, func(st *steps.Step) { st.LeftBy = j.Reason })
+			s.Steps.Edit(id, func(st *steps.Step) { st.LeftBy = j.Why() })
 		}
 		if j.Overwrite && !b.Abandoned {
 			s.overwritten(b.To)

@@ -27,6 +27,7 @@ type Command struct {
 	Text    string `json:"text,omitempty"`
 	To      int    `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
+	Learned string `json:"learned,omitempty"`
 	Compact bool   `json:"fold,omitempty"`
 	// Overwrite: see op.JumpRequested.
 	Overwrite bool `json:"overwrite,omitempty"`

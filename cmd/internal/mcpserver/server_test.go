@@ -148,7 +148,7 @@ func TestTools(t *testing.T) {
 		{"diff", map[string]any{"from": 1.0, "to": 2, "paths": nil}, []string{"+two"}, false},
 		{"diff", map[string]any{"from": 1}, []string{`diff: argument "to" is missing: it must be a whole number (a later or earlier step)`}, true},
 		{"jump_to_step", map[string]any{"step": "one", "reason": "r"}, []string{`argument "step" is "one": it must be a whole number`}, true},
-		{"jump_to_step", map[string]any{"step": 1, "reason": "r", "overwrite": true}, []string{`unknown argument "overwrite"; known are dry_run, paths, reason, step, task`}, true},
+		{"jump_to_step", map[string]any{"step": 1, "reason": "r", "overwrite": true}, []string{`unknown argument "overwrite"; known are dry_run, learned, paths, reason, step, task`}, true},
 		{"show_operation", map[string]any{"seq": -1}, []string{`argument "seq" is -1: it must be a whole number of at least 0`}, true},
 	} {
 		text, bad := call(t, cs, tt.name, tt.args)
@@ -159,7 +159,7 @@ func TestTools(t *testing.T) {
 		}
 	}
 	p.holds(t, "two")
-	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "one was right", "task": p.task}); bad || !strings.Contains(text, "step 1") {
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "one was right", "learned": "Two breaks it.", "task": p.task}); bad || !strings.Contains(text, "step 1") || !strings.Contains(text, "Learned: Two breaks it.") {
 		t.Errorf("jump: %v %s", bad, text)
 	}
 	p.holds(t, "one")

@@ -59,10 +59,11 @@ func (s *Server) timeline(_ context.Context, req *mcp.CallToolRequest, in ofTask
 }
 
 type jumpArgs struct {
-	Step   int      `json:"step" jsonschema:"the step whose end to return to"`
-	Reason string   `json:"reason" jsonschema:"what was wrong with the path you leave"`
-	DryRun bool     `json:"dry_run,omitempty" jsonschema:"only say what would happen"`
-	Paths  []string `json:"paths,omitempty" jsonschema:"restore these files and folders alone; the session stays where it is"`
+	Step    int      `json:"step" jsonschema:"the step whose end to return to"`
+	Reason  string   `json:"reason" jsonschema:"what was wrong with the path you leave"`
+	Learned string   `json:"learned,omitempty" jsonschema:"one or two sentences that hold for later work here, too; kept as a draft lesson"`
+	DryRun  bool     `json:"dry_run,omitempty" jsonschema:"only say what would happen"`
+	Paths   []string `json:"paths,omitempty" jsonschema:"restore these files and folders alone; the session stays where it is"`
 	ofTask
 }
 
@@ -75,7 +76,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	if in.Paths, err = inside(st.Opened.Dir, in.Paths); err != nil {
 		return "", err
 	}
-	j := op.JumpRequested{To: in.Step, Reason: in.Reason}
+	j := op.JumpRequested{To: in.Step, Reason: in.Reason, Learned: in.Learned}
 	last, outside := st.Last, st.Opened.Origin != nil && !st.Opened.Origin.Imported()
 	switch {
 	case in.DryRun && len(in.Paths) > 0:

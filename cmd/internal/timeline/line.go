@@ -126,7 +126,11 @@ func memoryLine(o op.Op) Line {
 	case *op.JumpDropped:
 		return Line{Icon: "!", Text: fmt.Sprintf("jump to step %d not made: %s", b.To, b.Why), Short: "no jump"}
 	case *op.JumpIntended:
-		return plain("from step %d to step %d, %d tokens left: %s", b.From, b.To, b.Tokens, oneLine(b.Reason))
+		l := plain("from step %d to step %d, %d tokens left: %s", b.From, b.To, b.Tokens, oneLine(b.Why()))
+		if b.Card != "" {
+			l.Text += "; draft " + b.Card
+		}
+		return l
 	case *op.JumpDone:
 		text := fmt.Sprintf("jump from step %d to step %d: %s changed", b.From, b.To, CountFiles(b.NReverted))
 		return Line{Icon: "↩", Text: text, Detail: JumpDetail(b), Short: fmt.Sprintf("to %d", b.To)}

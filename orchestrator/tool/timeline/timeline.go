@@ -37,6 +37,7 @@ func (jump) Spec() tool.Spec {
 		Schema: tool.Params(
 			tool.Param{Name: "step_id", Required: true, Schema: tool.Int("Step to return to: N of a [step N] mark, or 0 for the start of the task.", 0, maxStep)},
 			tool.Param{Name: "reason", Required: true, Schema: tool.Text("Which decision was wrong, what showed it, and what you will do instead.")},
+			tool.Param{Name: "learned", Schema: tool.Text("One or two sentences that hold for later work here, too: what does not work and what does. Kept as a draft lesson.")},
 		),
 		ReadOnly: true,
 		Ordered:  true,
@@ -47,8 +48,9 @@ func (jump) Spec() tool.Spec {
 
 func (jump) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
-		StepID int    `json:"step_id"`
-		Reason string `json:"reason"`
+		StepID  int    `json:"step_id"`
+		Reason  string `json:"reason"`
+		Learned string `json:"learned"`
 	}](args)
 	if err != nil {
 		return tool.Result{}, err
@@ -63,7 +65,7 @@ func (jump) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 		return tool.Errorf("%v", err), nil
 	}
 	r := tool.Textf("Jump to step %d scheduled: it is made when all calls of this reply are recorded.", a.StepID)
-	r.Jump = &op.JumpRequested{To: a.StepID, Reason: a.Reason, By: op.ByAgent, Call: env.Call}
+	r.Jump = &op.JumpRequested{To: a.StepID, Reason: a.Reason, Learned: a.Learned, By: op.ByAgent, Call: env.Call}
 	return r, nil
 }
 

@@ -1,0 +1,60 @@
+package note
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/anamnesis/quote"
+)
+
+// TestLedger: a block ends with the paths that were left, each in at most 30 tokens, and ParseList reads them back.
+// Where they are too many, those alike become one that counts them, and is counted on in the next block.
+func TestLedger(t *testing.T) {
+	render := func(lines []string, most int) (got []string, text string) {
+		ledger := ParseLedger("\n" + LedgerTitle + ":\n- " + strings.Join(lines, "\n- ") + "\n")
+		text, _ = new(Notes).Block(&Span{Task: "t", From: 9, To: 1, Ledger: ledger, LedgerTokens: most}, nil, 400, words)
+		if !strings.HasSuffix(text, quote.BlockEnd) {
+			t.Fatalf("the block does not end:\n%s", text)
+		}
+		return ParseList(text, LedgerTitle), strings.TrimSuffix(text[strings.Index(text, LedgerTitle):], quote.BlockEnd)
+	}
+	var lines []string
+	for i := range 40 {
+		what := "strptime variant %d of the date format fails on ambiguous months in the sample"
+		if i%10 == 9 {
+			what = "approach%d%[1]d with its%[1]d own%[1]d words%[1]d only%[1]d"
+		}
+		lines = append(lines, fmt.Sprintf("op %d, back to step %d: ", 10+i, i)+fmt.Sprintf(what, i))
+	}
+	got, _ := render(lines, 10_000)
+	if !slices.Equal(got, lines) {
+		t.Errorf("%d lines: %q", len(got), got)
+	}
+	long := "op 7, back to step 2: " + strings.Repeat("word ", 90)
+	if got, _ = render([]string{long}, 10_000); len(strings.Fields(got[0])) > maxLedgerTokens {
+		t.Errorf("a line of %d tokens: %q", len(strings.Fields(got[0])), got)
+	}
+	got, text := render(lines, 200)
+	all := strings.Join(got, "\n")
+	for _, i := range []int{9, 19, 29, 39} {
+		if !strings.Contains(all, fmt.Sprintf("approach%d%d", i, i)) {
+			t.Errorf("approach %d went, which is like no other:\n%s", i, all)
+		}
+	}
+	if n := words(text); n > 200 || !strings.Contains(all, "op 10 and ") || !strings.Contains(all, " variants to op ") {
+		t.Errorf("%d tokens:\n%s", n, all)
+	}
+	_, text = render(append(got, "op 99, back to step 3: strptime variant 99 of the date format fails on ambiguous months in the sample"), words(text))
+	stands := 0
+	for _, l := range ParseLedger("\n" + text) {
+		stands += l.More + 1
+	}
+	if stands != 41 || !strings.Contains(text, " to op 99, back to step ") && !strings.Contains(text, "op 99, back to") {
+		t.Errorf("they stand for %d paths of 41:\n%s", stands, text)
+	}
+	if got, text = render(lines, 30); words(text) > 40 || !strings.Contains(text, "- op 10 and 38 variants to op 48, the oldest\n") {
+		t.Errorf("%d tokens of 30: %q", words(text), got)
+	}
+}
