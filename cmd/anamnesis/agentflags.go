@@ -71,6 +71,7 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.Writable, "writable", nil, "directory outside the world that commands may write (repeatable)")
 	fl.StringArrayVar(&f.Goal.Until, "until", nil,
 		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy of the directory")
+	fl.StringVar(&f.Goal.Score, "score", "", "command whose last number scores a step, the higher the better (default: the tests of --until that pass)")
 	fl.BoolVar(&f.Goal.Frozen, "until-frozen", false, "the check does not pass while its tests or the files it names differ from the beginning")
 	fl.BoolVar(&f.Goal.KeepLast, "keep-last", false, "end at the last step, even if the check was better at an earlier one")
 	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")

@@ -3,6 +3,7 @@ package inspect
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
@@ -22,6 +23,8 @@ type Task struct {
 	Subagents []Subagent `json:"subagents,omitempty"`
 	Begun     *op.Parent `json:"begun,omitempty"`
 	Answer    string     `json:"answer,omitempty"`
+	Goal      []string   `json:"goal,omitempty"`  // the commands that check it
+	Curve     string     `json:"curve,omitempty"` // how their runs went
 }
 
 // Job is one background command.
@@ -50,8 +53,10 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 	}
 	v := Task{
 		Summary: taskdir.Summarize(h, id, st), Model: st.Model.Name, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Said.Answer,
-		Begun: st.Opened.Parent,
+		Begun: st.Opened.Parent, Goal: st.Goal.Until,
 	}
+	line, text := st.Goal.Curve()
+	v.Curve = strings.TrimSpace(line + " " + text)
 	for _, j := range st.Jobs.Running {
 		v.Jobs = append(v.Jobs, Job{ID: j.Job, Command: j.Command, Step: j.Step})
 	}

@@ -45,11 +45,12 @@ type Tests struct {
 
 // Check is one run of the checks of the task's goal.
 type Check struct {
-	Step   int    `json:"step"`
-	Passed bool   `json:"passed"` // all checks did
-	Score  int    `json:"score"`  // tests that passed
-	Of     int    `json:"of"`     // tests
-	Op     uint64 `json:"op"`
+	Step   int       `json:"step"`
+	Passed bool      `json:"passed"` // all checks did
+	Score  float64   `json:"score"`  // tests that passed, or what the goal's command printed
+	Of     int       `json:"of"`     // tests; 0: the command's score
+	Op     uint64    `json:"op"`
+	Rating op.Rating `json:"-"`
 }
 
 // File is a file that differs from the task's beginning.
@@ -157,8 +158,8 @@ func (r *Report) Add(o op.Op) {
 		r.saved[o.Step] = b.Commit
 		r.at = o.Step
 	case *op.CheckRan:
-		c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq}
-		c.Score, c.Of = b.Score()
+		c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq, Rating: b.Rated()}
+		c.Score, c.Of = c.Rating.Value, c.Rating.Of
 		r.Goal = append(r.Goal, c)
 	case *op.JumpRequested:
 		r.jump = b

@@ -113,6 +113,9 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			if again || ctx.Err() != nil {
 				continue
 			}
+			if err := t.endAtBest(ctx, keep, false); err != nil {
+				return Outcome{}, err
+			}
 			return t.failed(keep, fault)
 		}
 	}
@@ -160,10 +163,21 @@ func (t *Task) leaveOpen(ctx, keep context.Context) (Outcome, error) {
 // step and is dropped with it.
 func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 	if notice.Evicted(ctx) {
-		return Outcome{Reason: "evicted", Detail: notice.EndedBy(ctx), Answer: t.Ledger.State().Said.Answer}, nil
+		detail := notice.EndedBy(ctx)
+		if goal := &t.Ledger.State().Goal; len(goal.Runs) > 0 { // the task goes on from here, so that nothing moves
+			if best := goal.Best(); best.Better(goal.Runs[len(goal.Runs)-1]) {
+				detail += fmt.Sprintf("; the check was best at step %d: %s", best.Step, best.Rating)
+			}
+		}
+		return Outcome{Reason: "evicted", Detail: detail, Answer: t.Ledger.State().Said.Answer}, nil
 	}
 	if p := t.Ledger.State().Jump.Pending; p != nil && p.By == op.ByAgent {
 		if err := t.dropJump(keep, "the step was interrupted"); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if t.opts.Callbacks.Ask == nil { // a user who is there goes on from what is there
+		if err := t.endAtBest(keep, keep, true); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -173,6 +187,22 @@ func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 		}
 	}
 	return Outcome{Reason: "interrupted", Answer: t.Ledger.State().Said.Answer}, nil
+}
+
+// endAtBest moves the task to the step with the best check before its turn ends.
+func (t *Task) endAtBest(ctx, keep context.Context, interrupted bool) error {
+	for ctx.Err() == nil {
+		lim := t.limits()
+		lim.TimeUp = lim.TimeUp || interrupted
+		act := state.Ending(t.Ledger.State(), lim)
+		if act.Kind == state.ActIdle {
+			return nil
+		}
+		if _, err := t.perform(ctx, keep, act); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {

@@ -134,7 +134,15 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActTellRestore:
 		return nil, t.Place.TellRestore(keep)
 	case state.ActCheck:
-		return nil, t.features.goal.Run(ctx, keep, act.Reason == "asked")
+		longest, within := goal.MaxTime, ctx
+		if act.Reason == state.LastCheck {
+			longest = goal.LastTime
+		} else {
+			var cancel context.CancelFunc
+			within, cancel = t.withinTime(ctx)
+			defer cancel()
+		}
+		return nil, t.features.goal.Run(within, keep, act.Reason == "asked", longest)
 	case state.ActReturn:
 		return nil, t.Ledger.Record(keep, &op.JumpRequested{To: act.Step, Reason: act.Detail, By: op.ByGoal})
 	case state.ActDropJump:

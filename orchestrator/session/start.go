@@ -271,8 +271,8 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Tools: o.tools, Redact: o.Redact,
 		WhenAsked: o.WhenAsked,
 	}}
-	if len(r.Goal.Until) > 0 {
-		n.TaskOpened.Goal = &r.Goal
+	if n.TaskOpened.Goal, err = checkedGoal(r.Goal); err != nil {
+		return n, err
 	}
 	if limits := o.limits(); limits != (op.Limits{}) {
 		n.Limits = &limits
@@ -305,6 +305,26 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		return n, remedy.With(Usagef("task %s exists; use another name", n.Task), remedy.Resume, n.Task)
 	}
 	return n, nil
+}
+
+// checkedGoal returns a goal that a task can have; nil without checks.
+func checkedGoal(g op.Goal) (*op.Goal, error) {
+	for _, command := range g.Until {
+		if strings.TrimSpace(command) == "" {
+			return nil, settingf("until", ": the command is empty")
+		}
+	}
+	switch {
+	case len(g.Until) > 0:
+		return &g, nil
+	case g.Score != "":
+		return nil, settingf("score", " needs a check that says when the task is done: give until, too ('true' leaves it to the agent)")
+	case g.Frozen:
+		return nil, settingf("until-frozen", " needs a check: give until, too")
+	case g.KeepLast:
+		return nil, settingf("keep-last", " needs a check: give until, too")
+	}
+	return nil, nil
 }
 
 // easTooLarge returns the error of an EAS that exceeds the window, and names which of the two

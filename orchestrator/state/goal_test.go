@@ -1,7 +1,9 @@
 package state
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state/steps"
@@ -27,8 +29,8 @@ func withRuns(t *testing.T, worlds string, runs ...GoalRun) *State {
 // TestChecksWhen: the checks run at the beginning, when the agent says that it is done, after a change if they
 // are fast, and before a turn ends otherwise.
 func TestChecksWhen(t *testing.T) {
-	failed := GoalRun{Step: 1, Of: 3}
-	fast := GoalRun{Step: 1, Of: 3, Fast: true}
+	failed := GoalRun{Step: 1, Rating: op.Rating{Of: 3}}
+	fast := GoalRun{Step: 1, Rating: op.Rating{Of: 3}, Fast: true}
 	for _, tt := range []struct {
 		name  string
 		state *State
@@ -41,6 +43,7 @@ func TestChecksWhen(t *testing.T) {
 		{"fast, without a change", withRuns(t, "abb", fast), Limits{}, ActAsk},
 		{"before a limit", withRuns(t, "abc", failed), Limits{Steps: 1}, ActCheck},
 		{"no time for it", withRuns(t, "abc", failed), Limits{TimeUp: true}, ActEndTurn},
+		{"fast, when the time is over", withRuns(t, "abc", fast), Limits{Time: 1, TimeUp: true}, ActCheck},
 		{"without a goal", func() *State { s := withRuns(t, "abc"); s.Goal.Until = nil; return s }(), Limits{}, ActAsk},
 	} {
 		tt.state.Turn.Steps = 1
@@ -67,7 +70,7 @@ func TestChecksWhen(t *testing.T) {
 
 // TestNeverWorse: a turn that ends without its goal goes back to the step with the best check.
 func TestNeverWorse(t *testing.T) {
-	good, bad := GoalRun{Step: 1, Score: 3, Of: 5}, GoalRun{Step: 2, Score: 1, Of: 5}
+	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}}, GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}}
 	for _, tt := range []struct {
 		name   string
 		state  *State
@@ -75,10 +78,10 @@ func TestNeverWorse(t *testing.T) {
 		want   ActionKind
 	}{
 		{"it was better", withRuns(t, "abc", good, bad), nil, ActReturn},
-		{"it had passed", withRuns(t, "abc", GoalRun{Step: 1, Passed: true, Of: 5}, bad), nil, ActReturn},
-		{"it was never better", withRuns(t, "abc", GoalRun{Step: 1, Score: 1, Of: 5}, bad), nil, ActEndTurn},
-		{"the last one is best", withRuns(t, "abc", bad, GoalRun{Step: 2, Score: 2, Of: 5}), nil, ActEndTurn},
-		{"the files are the same", withRuns(t, "aba", GoalRun{Step: 0, Score: 3, Of: 5}, bad), nil, ActEndTurn},
+		{"it had passed", withRuns(t, "abc", GoalRun{Step: 1, Passed: true, Rating: op.Rating{Of: 5}}, bad), nil, ActReturn},
+		{"it was never better", withRuns(t, "abc", GoalRun{Step: 1, Rating: op.Rating{Value: 1, Of: 5}}, bad), nil, ActEndTurn},
+		{"the last one is best", withRuns(t, "abc", bad, GoalRun{Step: 2, Rating: op.Rating{Value: 2, Of: 5}}), nil, ActEndTurn},
+		{"the files are the same", withRuns(t, "aba", GoalRun{Step: 0, Rating: op.Rating{Value: 3, Of: 5}}, bad), nil, ActEndTurn},
 		{"not wanted", withRuns(t, "abc", good, bad), func(s *State) { s.Goal.KeepLast = true }, ActEndTurn},
 	} {
 		tt.state.Turn.Steps = 9
@@ -92,9 +95,59 @@ func TestNeverWorse(t *testing.T) {
 	}
 }
 
+// TestEnding: a turn that the model's fault or an interruption ends goes back likewise; a jump under way is finished.
+func TestEnding(t *testing.T) {
+	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}}, GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}, Fast: true}
+	for _, tt := range []struct {
+		name   string
+		worlds string
+		change func(*State)
+		lim    Limits
+		want   ActionKind
+	}{
+		{"it was better", "abc", func(*State) {}, Limits{TimeUp: true}, ActReturn},
+		{"unchecked", "abcd", func(*State) {}, Limits{}, ActCheck},
+		{"unchecked, interrupted", "abcd", func(*State) {}, Limits{TimeUp: true}, ActCheck},
+		{"unchecked and slow, interrupted", "abcd", func(s *State) { s.Goal.Runs[1].Fast = false }, Limits{TimeUp: true}, ActIdle},
+		{"on its way", "abc", func(s *State) { s.Jump.Pending = &Pending{JumpRequested: op.JumpRequested{To: 1, By: op.ByGoal}} }, Limits{}, ActJump},
+		{"the agent's own jump", "abc", func(s *State) { s.Jump.Pending = &Pending{JumpRequested: op.JumpRequested{To: 1, By: op.ByAgent}} }, Limits{}, ActIdle},
+		{"the turn has ended", "abc", func(s *State) { s.Turn.Open = false }, Limits{}, ActIdle},
+	} {
+		s := withRuns(t, tt.worlds, good, bad)
+		tt.change(s)
+		if act := Ending(s, tt.lim); act.Kind != tt.want {
+			t.Errorf("%s: %+v, want kind %v", tt.name, act, tt.want)
+		}
+	}
+}
+
+// TestCurve: the line is as high as the score, and the best of a share of the runs stands for it.
+func TestCurve(t *testing.T) {
+	var g Goal
+	if line, text := g.Curve(); line+text != "" {
+		t.Errorf("without runs: %q %q", line, text)
+	}
+	for i, v := range []float64{0, 2, 4, 1} {
+		g.Runs = append(g.Runs, GoalRun{Seq: uint64(i + 1), Step: i, Rating: op.Rating{Value: v, Of: 4}})
+	}
+	if line, text := g.Curve(); line != "▁▅█▃" || text != "0 of 4 passed at step 0, best 4 of 4 passed at step 2, last 1 of 4 passed at step 3" {
+		t.Errorf("%q %q", line, text)
+	}
+	for i := range 3 * maxCurve {
+		g.Runs = append(g.Runs, GoalRun{Seq: uint64(i + 5), Rating: op.Rating{Value: float64(i % 3), Of: 2}})
+	}
+	if line, _ := g.Curve(); utf8.RuneCountInString(line) != maxCurve || strings.Contains(line[3:], "▁") {
+		t.Errorf("%q", line)
+	}
+	g.Runs = []GoalRun{{Rating: op.Rating{Value: -3}}, {Rating: op.Rating{Value: 1e300}}, {Rating: op.Rating{Error: "x"}}}
+	if line, _ := g.Curve(); line != "▁█▁" {
+		t.Errorf("%q", line)
+	}
+}
+
 // TestUnmet: an agent that says again and again that it is done, and changes nothing, is stuck.
 func TestUnmet(t *testing.T) {
-	s := withRuns(t, "ab", GoalRun{Step: 1, Of: 1})
+	s := withRuns(t, "ab", GoalRun{Step: 1, Rating: op.Rating{Of: 1}})
 	for i := range MaxUnmet {
 		if act := Next(s, Limits{}); act.Kind != ActAsk {
 			t.Fatalf("after %d checks: %+v", i, act)

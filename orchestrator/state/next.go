@@ -33,7 +33,7 @@ const (
 	ActLearnRepairs                   // record what failed and later worked, before the turn ends
 	ActTellRestore                    // report the outcome of a user's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
-	ActCheck                          // run the goal's checks; Reason is asked if the agent has said that it is done
+	ActCheck                          // run the goal's checks; Reason is asked if the agent has said that it is done, or LastCheck
 	ActReturn                         // schedule the jump to Step, where the check was best; Detail says so
 )
 
@@ -139,6 +139,10 @@ func next(s *State, lim Limits) Action {
 		act := endOfAnswer(s.Turn)
 		switch {
 		case act.Reason != "done":
+		case s.checkDue(true, false) && lim.TimeUp && !s.Goal.fast():
+			act = Action{Kind: ActEndTurn, Reason: "limit"}
+			act.Reached, act.Detail = overBudget(s, lim)
+			return act
 		case s.checkDue(true, false):
 			return Action{Kind: ActCheck, Reason: "asked"}
 		case s.learns():

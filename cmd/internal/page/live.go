@@ -53,7 +53,7 @@ func (w *watch) live(v shown, first uint64, now standing) liveView {
 // version identifies the data that the tree is drawn from.
 func (w *watch) version() string {
 	st := w.builder.State()
-	return fmt.Sprintf("%d.%d.%d.%d", w.restarts, st.Steps.Len(), st.Current, w.builder.Rows())
+	return fmt.Sprintf("%d.%d.%d.%d", w.restarts, st.Steps.Len(), st.Current, w.builder.Rows()+len(st.Goal.Runs))
 }
 
 // news is the answer to a page that follows a task.

@@ -20,6 +20,7 @@ type treeView struct {
 	First, Last   int        // rows shown, from 1
 	Total         int
 	Before, After string
+	Goal, Curve   string // how the goal's checks went: in words, and as an SVG path
 }
 
 // tree returns a part of the tree.
@@ -28,6 +29,9 @@ func (w *watch) tree(v shown) treeView {
 	nodes, from := whole.Window(v.row, picture.RowsShown)
 	t := treeView{Drawing: picture.Draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from +
 		len(nodes), Total: len(whole.Nodes)}
+	goal := &w.builder.State().Goal
+	_, t.Goal = goal.Curve()
+	t.Curve = picture.Curve(goal.Heights())
 	t.Items, t.Ends = picture.Items(nodes)
 	if from > 0 {
 		v.row = max(from-picture.RowsShown, 0)

@@ -163,7 +163,7 @@ func (v *view) goal(r *report.Report) {
 	first, last := r.Goal[0], r.Goal[len(r.Goal)-1]
 	best := first
 	for _, c := range r.Goal {
-		if c.Passed && !best.Passed || c.Passed == best.Passed && c.Score > best.Score {
+		if c.Passed && !best.Passed || c.Passed == best.Passed && c.Rating.Better(best.Rating) {
 			best = c
 		}
 	}
@@ -183,9 +183,9 @@ func (v *view) goal(r *report.Report) {
 }
 
 func (v *view) check(label string, c report.Check) {
-	text := fmt.Sprintf("%sstep %d: %d of %d", label, c.Step, c.Score, c.Of)
+	text := fmt.Sprintf("%sstep %d: %s", label, c.Step, c.Rating)
 	if c.Passed {
-		text += ", passed"
+		text += ", the check passed"
 	}
 	v.item(text, c.Op)
 }

@@ -40,6 +40,10 @@ func (o *Printer) Task(v inspect.Task) {
 	}
 	say("record   ", "%s, at step %d; %d operations, %s", quote.Number(v.Steps, "step"), v.Step, v.Ops,
 		quote.Number(v.Jumps, "jump"))
+	if len(v.Goal) > 0 {
+		say("goal     ", "%s", OneLine(strings.Join(v.Goal, ", then ")))
+		say("         ", "%s", v.Curve)
+	}
 	if len(v.Todos) > 0 {
 		say("todo list", "%s", op.TodosSummary(v.Todos))
 	}

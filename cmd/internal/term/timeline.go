@@ -27,8 +27,11 @@ func Draw(tl timeline.Timeline, width int) string {
 		styleHead.Render(Line(tl.ID, width)),
 		styleFaint.Render(Line(fmt.Sprintf("%s · EAS %d · %d ops · at step %d", ModelName(tl.Model), tl.EAS,
 			tl.Ops, tl.Current), width)),
-		styleFaint.Render(fmt.Sprintf("%*s  steps", opsColumn-2, "ops")),
 	}
+	if tl.Goal != "" {
+		lines = append(lines, Line("goal "+tl.Goal, width))
+	}
+	lines = append(lines, styleFaint.Render(fmt.Sprintf("%*s  steps", opsColumn-2, "ops")))
 	for i := range tl.Rows {
 		lines = append(lines, drawRow(tl, i, width))
 	}

@@ -549,10 +549,18 @@ func repairsLine(b *op.RepairsFound) Line {
 
 // checkLine says how a run of the goal's checks ended.
 func checkLine(b *op.CheckRan) Line {
-	passed, of := b.Score()
-	l := Line{Icon: "✗", Text: fmt.Sprintf("the check failed: %d of %d passed", passed, of), Short: fmt.Sprintf("%d/%d", passed, of)}
-	if b.Passed {
-		l.Icon, l.Text = "✓", fmt.Sprintf("the check passed: %d of %d", passed, of)
+	rating := b.Rated()
+	l := Line{Icon: "✗", Text: "the check failed: " + oneLine(rating.String()), Short: fmt.Sprintf("%.4g", rating.Value)}
+	if rating.Of > 0 {
+		l.Short += fmt.Sprintf("/%d", rating.Of)
+	}
+	switch i := slices.IndexFunc(b.Checks, op.Check.Failed); {
+	case b.Passed && rating.Error == "" && rating.Value < float64(rating.Of):
+		l.Icon, l.Text = "✓", fmt.Sprintf("the check passed, but only %s: the others did not run", rating)
+	case b.Passed:
+		l.Icon, l.Text = "✓", "the check passed: "+oneLine(rating.String())
+	case i >= 0 && b.Checks[i].Line != "":
+		l.Text += ": " + oneLine(b.Checks[i].Line)
 	}
 	if b.Refused {
 		l.Text = "the check does not count: what it reads has changed"
@@ -561,7 +569,7 @@ func checkLine(b *op.CheckRan) Line {
 		l.Detail = append(l.Detail, fmt.Sprintf("it passed at step %d and fails since step %d, which changed %s", b.Broke.Good, b.Broke.Step, strings.Join(b.Broke.Changed, ", ")))
 	}
 	if b.InWorld != "" {
-		l.Detail = append(l.Detail, "it ran in the directory itself: "+b.InWorld)
+		l.Detail = append(l.Detail, "the checks run in the directory itself, between two steps: "+oneLine(b.InWorld))
 	}
 	if len(b.Changed) > 0 {
 		l.Detail = append(l.Detail, "changed since the beginning, and read by the check: "+strings.Join(b.Changed, ", "))

@@ -27,6 +27,7 @@ type Timeline struct {
 	EAS     int    `json:"eas"`
 	Ops     uint64 `json:"ops"`
 	Current int    `json:"current"`
+	Goal    string `json:"goal,omitempty"` // how its checks went, as a curve and in words
 	Rows    []Row  `json:"rows"`
 	// Requests are what the model was asked, in order.
 	Requests []Request `json:"requests"`
@@ -287,6 +288,8 @@ func (b *Builder) Timeline() Timeline {
 		Ops: st.Last, Current: st.Current, Rows: make([]Row, len(b.rows)), Requests: append([]Request{}, b.requests...),
 	}
 	copy(tl.Rows, b.rows)
+	line, text := st.Goal.Curve()
+	tl.Goal = strings.TrimSpace(line + " " + text)
 	live := b.live()
 	for i := range tl.Rows {
 		if r := &tl.Rows[i]; r.Kind == RowStep {

@@ -1,6 +1,7 @@
 package goal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -26,7 +27,7 @@ const (
 // halves, in copies of their snapshots, without the model. nil: it had not passed before this run.
 func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, error) {
 	st := c.place.State()
-	i := slices.IndexFunc(rec.Checks, func(k op.Check) bool { return k.Exit != 0 })
+	i := slices.IndexFunc(rec.Checks, op.Check.Failed)
 	if rec.Passed || i < 0 || len(st.Goal.Runs) == 0 {
 		return nil, nil
 	}
@@ -34,7 +35,7 @@ func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, e
 	if !last.Passed || !st.Steps.OnPath(last.Step, st.Current) {
 		return nil, nil
 	}
-	b := &op.Broke{Good: last.Step, Step: st.Current, Text: firstLine(rec.Checks[i])}
+	b := &op.Broke{Good: last.Step, Step: st.Current, Text: rec.Checks[i].Line}
 	steps := changing(st, last.Step) // the first of them that fails is searched
 	begun := c.place.Now()
 	for len(steps) > 1 && b.Probes < maxProbes && c.place.Now().Sub(begun) < searchTime && rec.InWorld == "" {
@@ -90,11 +91,11 @@ func (c *Checker) passesAt(ctx context.Context, command string, step int) (bool,
 	if _, err := c.place.World.Fork(ctx, commit, dir); err != nil {
 		return false, err
 	}
-	check, inWorld, err := c.run(ctx, command, dir)
-	if err == nil && inWorld != "" && ctx.Err() == nil {
-		return false, fmt.Errorf("run the check on step %d: %s", step, inWorld)
+	ran, err := c.run(ctx, command, dir, searchTime)
+	if err == nil && ran.inWorld != "" && ctx.Err() == nil {
+		return false, fmt.Errorf("run the check on step %d: %s", step, ran.inWorld)
 	}
-	return check.Exit == 0, err
+	return !ran.Failed(), err
 }
 
 // changedBetween lists the files that differ between two steps.
@@ -140,7 +141,10 @@ func firstLine(k op.Check) string {
 		return k.Names[0]
 	}
 	f, _ := failure.Read(failure.Output{Command: k.Command, Text: k.Text, Exit: k.Exit, HasExit: true})
-	return f.Signature
+	if f.Silent {
+		return ""
+	}
+	return cmp.Or(f.Line, f.Signature)
 }
 
 // brokeWords says which step broke the check.

@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,14 +21,16 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/confine"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	run "anamnesis/orchestrator/tool/shell"
 	"anamnesis/orchestrator/workspace"
 )
 
 const (
-	// timeout bounds one check.
-	timeout = 30 * time.Minute
+	// MaxTime bounds one check, LastTime one that runs when the task's time is over.
+	MaxTime  = 30 * time.Minute
+	LastTime = time.Minute
 	// maxText and maxLines bound the end of a check's output, for the model and for the record.
 	maxText  = 2_000 // bytes
 	maxLines = 20
@@ -46,57 +50,102 @@ func New(p *workspace.Place, box func(context.Context) (*guard.Sandbox, error)) 
 	return &Checker{place: p, box: box}
 }
 
-// Run runs the checks and records what they say. asked: the agent has said that it is done.
-func (c *Checker) Run(ctx, keep context.Context, asked bool) error {
+// Run runs the checks and records what they say. asked: the agent has said that it is done. longest
+// bounds each check.
+func (c *Checker) Run(ctx, keep context.Context, asked bool, longest time.Duration) error {
 	st := c.place.State()
 	begun := c.place.Now()
 	rec := &op.CheckRan{Passed: true, Asked: asked}
 	for _, command := range st.Goal.Until {
-		check, why, err := c.run(ctx, command, "")
+		ran, err := c.run(ctx, command, "", longest)
 		if err != nil {
 			return err
 		}
-		rec.InWorld = cmp.Or(why, rec.InWorld)
+		rec.InWorld = cmp.Or(ran.inWorld, rec.InWorld)
 		if ctx.Err() != nil {
 			return nil // interrupted: it says nothing
 		}
-		rec.Checks = append(rec.Checks, check)
-		rec.Passed = rec.Passed && check.Exit == 0 && check.Status != string(testrun.RanNone)
+		rec.Checks = append(rec.Checks, ran.Check)
+		rec.Passed = rec.Passed && !ran.Failed()
 	}
 	changed, err := c.changedBetween(keep, 0, st.Current)
 	if err != nil {
 		return err
 	}
-	rec.Changed = readBy(st.Goal.Until, changed)
-	if st.Goal.Frozen && len(rec.Changed) > 0 {
+	reads := readBy(st.Goal.Until, changed)
+	rec.Changed = slices.DeleteFunc(slices.Clone(reads), func(name string) bool { return slices.Contains(st.Goal.Changed, name) })
+	if st.Goal.Frozen && len(reads) > 0 {
 		rec.Passed, rec.Refused = false, true
+	}
+	if err := c.rate(ctx, st, rec, longest); err != nil || ctx.Err() != nil {
+		return err
 	}
 	rec.Millis = c.place.Now().Sub(begun).Milliseconds()
 	if rec.Broke, err = c.whatBroke(ctx, rec); err != nil {
 		return err
 	}
-	rec.Notice = words(rec, st.Goal.Frozen, len(st.Goal.Runs) == 0)
+	if rec.InWorld == st.Goal.InWorld {
+		rec.InWorld = "" // said before
+	}
+	rec.Notice = words(rec, reads, len(st.Goal.Runs) == 0)
 	return c.place.Record(keep, rec)
 }
 
-// run runs one check on the directory as it is, or on a copy of an earlier state of it. inWorld is why it ran
-// in the directory itself.
-func (c *Checker) run(ctx context.Context, command, earlier string) (check op.Check, inWorld string, err error) {
+// number matches what the goal's command may print as a score.
+var number = regexp.MustCompile(`[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
+
+// rate scores the run: by the goal's own command, or by the tests that passed.
+func (c *Checker) rate(ctx context.Context, st *state.State, rec *op.CheckRan, longest time.Duration) error {
+	rating := rec.Count(st.Goal.Named)
+	rec.Rating = &rating
+	if st.Goal.Score == "" || rec.Refused {
+		return nil
+	}
+	ran, err := c.run(ctx, st.Goal.Score, "", longest)
+	rating = op.Rating{}
+	numbers := number.FindAllString(ran.stdout, -1)
+	switch {
+	case ran.Failed():
+		rating.Error = fmt.Sprintf("`%s` failed: %s", quote.Squash(st.Goal.Score), ran.Line)
+	case len(numbers) == 0:
+		rating.Error = fmt.Sprintf("`%s` printed no number", quote.Squash(st.Goal.Score))
+	default:
+		rating.Value, _ = strconv.ParseFloat(numbers[len(numbers)-1], 64)
+		rating.Value = max(-math.MaxFloat64, min(rating.Value, math.MaxFloat64)) // JSON has no infinity
+	}
+	return err
+}
+
+// ran is how one check ended.
+type ran struct {
+	op.Check
+	stdout  string
+	inWorld string // why it ran in the directory itself; empty: in a copy
+}
+
+// goTest and goPackage match what passed in a run of go test, which prints no counts: with -v tests, otherwise packages.
+var (
+	goTest    = regexp.MustCompile(`(?m)^\s*--- PASS: |^\{.*"Action":"pass".*"Test":"`)
+	goPackage = regexp.MustCompile(`(?m)^ok\s+\S+\s+(?:\(cached\)|[\d.]+s)(?:\s+coverage: .*)?$`)
+)
+
+// run runs one check on the directory as it is, or on a copy of an earlier state of it.
+func (c *Checker) run(ctx context.Context, command, earlier string, longest time.Duration) (check ran, err error) {
 	box, err := c.box(ctx)
 	if err != nil {
-		return check, "", err
+		return check, err
 	}
 	env := &tool.Env{Dir: c.place.Dir, Redactor: c.place.Journal.Redactor(), Sandbox: box}
 	scratch := filepath.Join(c.folder(), "scratch")
 	if err := removeAll(scratch); err != nil {
-		return check, "", fmt.Errorf("remove the copy of an earlier check: %w", err)
+		return check, fmt.Errorf("remove the copy of an earlier check: %w", err)
 	}
 	defer removeAll(scratch) // what is left is removed by the next check
 	fork := confine.Fork{Dir: earlier, Scratch: scratch}
 	if earlier != "" {
 		fork.Beneath = beneath(c.place.Dir, earlier, "")
 	}
-	exec := run.Exec{Name: "The check", Path: "/bin/bash", Args: []string{"bash", "-c", command}, Timeout: timeout}
+	exec := run.Exec{Name: "The check", Path: "/bin/bash", Args: []string{"bash", "-c", command}, Timeout: longest}
 	var res tool.Result
 	forked, ok := box.InFork(fork)
 	switch {
@@ -104,28 +153,34 @@ func (c *Checker) run(ctx context.Context, command, earlier string) (check op.Ch
 		env.Sandbox = forked
 		res, err = run.Run(ctx, env, exec)
 	case box == nil:
-		inWorld = "the sandbox is off"
+		check.inWorld = "the sandbox is off"
 	default:
-		inWorld = "this system cannot show commands a copy of the directory"
+		check.inWorld = "this system cannot show commands a copy of the directory"
 	}
 	if ok && err == nil && res.Exit == nil { // the copy could not be mounted
-		inWorld = quote.CutBytes(res.Text, 300)
+		check.inWorld = quote.CutBytes(res.Text, 300)
 	}
-	if inWorld != "" && earlier == "" {
+	if check.inWorld != "" && earlier == "" {
 		env.Sandbox = box
 		res, err = run.Run(ctx, env, exec)
 	}
 	if err != nil && ctx.Err() == nil {
-		return check, "", fmt.Errorf("run the check %q: %w", command, err)
+		return check, fmt.Errorf("run the check %q: %w", command, err)
 	}
-	check = op.Check{Command: command, Exit: -1, Text: tail(res.Text)}
+	check.Check, check.stdout = op.Check{Command: command, Exit: -1, Text: tail(res.Text)}, res.Stdout
 	if res.Exit != nil {
 		check.Exit = *res.Exit
 		if r, ok := testrun.Parse(command, res.Text, *res.Exit); ok && r.Status != testrun.Unclear {
 			check.Status, check.Passing, check.Failing, check.Names = string(r.Status), r.Passed, r.Failed, r.Names
+			if r.Runner == "go" {
+				check.Passing = max(len(goTest.FindAllString(res.Text, -1)), len(goPackage.FindAllString(res.Text, -1)))
+			}
 		}
 	}
-	return check, inWorld, nil
+	if check.Failed() {
+		check.Line = firstLine(check.Check)
+	}
+	return check, nil
 }
 
 // folder is where checks keep their copies.
@@ -177,32 +232,33 @@ func readBy(commands, changed []string) []string {
 	return out[:min(len(out), maxChanged)]
 }
 
-// words is what the model is told of a run; empty if it need not know.
-func words(b *op.CheckRan, frozen, first bool) string {
+// words is what the model is told of a run; empty if it need not know. reads are the changed files that the checks
+// read.
+func words(b *op.CheckRan, reads []string, first bool) string {
 	var sb strings.Builder
-	passed, of := b.Score()
+	rating := b.Rated()
 	switch {
 	case first && b.Passed:
 		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It passes already, before any change. It must still pass when you say that you are done.", commands(b))
 		return sb.String()
 	case first:
-		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It runs in a copy of the directory when you say that you are done, and the task is done when it passes. At the beginning it fails (%d of %d passed):", commands(b), passed, of)
+		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It runs in a copy of the directory when you say that you are done, and the task is done when it passes. At the beginning it fails (%s):", commands(b), rating)
 	case b.Passed || !b.Asked && b.Broke == nil:
 		return ""
 	case !b.Asked:
 		sb.WriteString(brokeWords(b.Broke))
 		return sb.String()
-	case frozen && len(b.Changed) > 0:
-		fmt.Fprintf(&sb, "The task is not done: files that the check reads differ from the beginning, and may not be changed: %s. Restore them. ", strings.Join(b.Changed, ", "))
+	case b.Refused:
+		fmt.Fprintf(&sb, "The task is not done: files that the check reads differ from the beginning, and may not be changed: %s. Restore them. ", strings.Join(reads, ", "))
 		fallthrough
 	default:
-		fmt.Fprintf(&sb, "The check of the goal ran and did not pass (%d of %d passed). Go on until it passes. If it cannot pass, say why.", passed, of)
+		fmt.Fprintf(&sb, "The check of the goal ran and did not pass (%s). Go on until it passes. If it cannot pass, say why.", rating)
 	}
 	if b.Broke != nil {
 		sb.WriteString(" " + brokeWords(b.Broke))
 	}
 	for _, c := range b.Checks {
-		if c.Exit == 0 && c.Status != string(testrun.RanNone) {
+		if !c.Failed() {
 			continue
 		}
 		fmt.Fprintf(&sb, "\n\n$ %s\n%s", c.Command, c.Text)

@@ -21,20 +21,21 @@ func TestReadBy(t *testing.T) {
 func TestWords(t *testing.T) {
 	failed := []op.Check{{Command: "make test", Exit: 1, Text: "boom"}, {Command: "true"}}
 	for _, tt := range []struct {
-		name          string
-		run           op.CheckRan
-		frozen, first bool
-		has           []string
+		name  string
+		run   op.CheckRan
+		reads []string
+		first bool
+		has   []string
 	}{
-		{"first, failing", op.CheckRan{Checks: failed}, false, true, []string{"`make test`, then `true`", "1 of 2 passed", "boom"}},
-		{"first, passing", op.CheckRan{Checks: failed[1:], Passed: true}, false, true, []string{"passes already"}},
-		{"said to be done", op.CheckRan{Checks: failed, Asked: true}, false, false, []string{"did not pass", "$ make test"}},
-		{"no test ran", op.CheckRan{Checks: []op.Check{{Command: "pytest x", Status: "none"}}, Asked: true}, false, false, []string{"It ran no test."}},
-		{"frozen", op.CheckRan{Checks: failed[1:], Asked: true, Changed: []string{"a_test.go"}}, true, false, []string{"may not be changed: a_test.go"}},
-		{"meanwhile", op.CheckRan{Checks: failed}, false, false, nil},
-		{"passed", op.CheckRan{Checks: failed[1:], Asked: true, Passed: true}, false, false, nil},
+		{"first, failing", op.CheckRan{Checks: failed}, nil, true, []string{"`make test`, then `true`", "1 of 2 passed", "boom"}},
+		{"first, passing", op.CheckRan{Checks: failed[1:], Passed: true}, nil, true, []string{"passes already"}},
+		{"said to be done", op.CheckRan{Checks: failed, Asked: true}, nil, false, []string{"did not pass", "$ make test"}},
+		{"no test ran", op.CheckRan{Checks: []op.Check{{Command: "pytest x", Status: "none"}}, Asked: true}, nil, false, []string{"It ran no test."}},
+		{"frozen", op.CheckRan{Checks: failed[1:], Asked: true, Refused: true}, []string{"a_test.go"}, false, []string{"may not be changed: a_test.go"}},
+		{"meanwhile", op.CheckRan{Checks: failed}, nil, false, nil},
+		{"passed", op.CheckRan{Checks: failed[1:], Asked: true, Passed: true}, nil, false, nil},
 	} {
-		got := words(&tt.run, tt.frozen, tt.first)
+		got := words(&tt.run, tt.reads, tt.first)
 		for _, want := range tt.has {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q lacks %q", tt.name, got, want)

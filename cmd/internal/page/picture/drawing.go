@@ -214,6 +214,18 @@ func ChartOf(requests []timeline.Request, marks []timeline.Row) Chart {
 	return c
 }
 
+// Curve is the line through heights from 0 to 1 as an SVG path, 200 wide and 30 high; of one height it is level.
+func Curve(heights []float64) string {
+	var d strings.Builder
+	for i, h := range heights {
+		fmt.Fprintf(&d, "L%.1f %.1f", 200*float64(i)/float64(max(len(heights)-1, 1)), 28-26*h)
+		if len(heights) == 1 {
+			d.WriteString("H200")
+		}
+	}
+	return strings.Replace(d.String(), "L", "M", 1)
+}
+
 // marksAt places marks between the requests shown, with as many labels as fit.
 func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 	from := -labelWidth
