@@ -87,7 +87,8 @@ func (a *app) rootCommand() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.sayCommand(), a.answerCommand(), a.jumpCommand(), a.demoCommand()}},
+		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.attachCommand(), a.sayCommand(), a.answerCommand(),
+			a.jumpCommand(), a.stopCommand(), a.demoCommand()}},
 		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.reportCommand(), a.diffCommand(),
 			a.explainCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},

@@ -11,6 +11,7 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -138,8 +139,8 @@ func (l *Ledger) Answer(ctx context.Context, a *op.QuestionAnswered) error {
 }
 
 // Serve executes the commands that other processes send to the task, until stop is called;
-// stop returns when the last is answered.
-func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
+// stop returns when the last is answered. endTurn ends the turn with a cause.
+func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.CancelCauseFunc) (stop func(), err error) {
 	return taskdir.Serve(h, l.ID, func(c taskdir.Command) error {
 		switch c.Verb {
 		case "say":
@@ -151,6 +152,9 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err er
 			return l.Answer(ctx, c.Answer)
 		case "jump":
 			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Learned: c.Learned, Compact: c.Compact, Overwrite: c.Overwrite})
+		case "stop":
+			endTurn(fmt.Errorf("%w from %s", notice.ErrStopped, c.From))
+			return nil
 		}
 		return fmt.Errorf("unknown command %q", c.Verb)
 	})

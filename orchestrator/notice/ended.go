@@ -13,6 +13,10 @@ import (
 // ErrTimeUp is the cause of a context that ended with the time limit.
 var ErrTimeUp = errors.New(timeLimit + " is reached")
 
+// ErrStopped is the cause of a context of a turn that the user ended from outside of its process. The text of what
+// wraps it says where the user did.
+var ErrStopped = errors.New("the user stopped the turn")
+
 const timeLimit = "the time limit"
 
 // The causes of a context that ended because the program is asked to stop, not the turn: see
@@ -42,6 +46,11 @@ func Evicted(ctx context.Context) bool {
 	return errors.Is(cause, ErrLost) || errors.Is(cause, ErrTerminated)
 }
 
+// graceful reports whether a call that runs has a grace period.
+func graceful(ctx context.Context) bool {
+	return Evicted(ctx) || errors.Is(context.Cause(ctx), ErrStopped)
+}
+
 // DefaultGrace is the grace period: most builds' steps end in it, and it is within the 30 s after
 // which Kubernetes kills.
 const DefaultGrace = 20 * time.Second
@@ -54,7 +63,7 @@ const (
 
 // EndedBy is the result of a call that did not run, with who ended the turn.
 func EndedBy(ctx context.Context) string {
-	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeUp) || Evicted(ctx) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeUp) || graceful(ctx) {
 		return cause.Error()
 	}
 	return interrupted
@@ -62,7 +71,7 @@ func EndedBy(ctx context.Context) string {
 
 // CutShort is the result of a call that was ended while it ran.
 func CutShort(ctx context.Context) string {
-	if errors.Is(context.Cause(ctx), ErrTimeUp) || Evicted(ctx) {
+	if errors.Is(context.Cause(ctx), ErrTimeUp) || graceful(ctx) {
 		return "Ended while it ran, because " + EndedBy(ctx)
 	}
 	return cutShort
@@ -86,16 +95,18 @@ func Halted(b *op.ToolReturned) string {
 		return "terminal lost"
 	case by(ErrTerminated.Error()):
 		return "program stopped"
+	case by(ErrStopped.Error()):
+		return "stopped"
 	}
 	return ""
 }
 
-// Finishing returns a context that ends with ctx, or, if ctx ended with an eviction, when the grace
+// Finishing returns a context that ends with ctx, or, if ctx ended with an eviction or a stop, when the grace
 // period is over; a negative one is none. The caller calls end when the work is done.
 func Finishing(ctx context.Context, grace time.Duration) (_ context.Context, end func()) {
 	calling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if Evicted(ctx) && grace >= 0 {
+		if graceful(ctx) && grace >= 0 {
 			var hurry <-chan struct{}
 			if e := (*Eviction)(nil); errors.As(context.Cause(ctx), &e) {
 				hurry = e.Hurry

@@ -3,6 +3,7 @@ package notice
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ func TestHalted(t *testing.T) {
 		{op.ToolReturned{IsError: true, Text: CutShort(because(ErrTimeUp)) + ": it may have taken effect in part."}, "time limit"},
 		{op.ToolReturned{IsError: true, Text: "Not run: " + EndedBy(because(ErrLost)) + "."}, "terminal lost"},
 		{op.ToolReturned{IsError: true, Text: CutShort(because(&Eviction{Err: ErrTerminated})) + ": it may have taken effect in part."}, "program stopped"},
+		{op.ToolReturned{IsError: true, Text: CutShort(because(fmt.Errorf("%w from the page", ErrStopped))) + "."}, "stopped"},
 		{op.ToolReturned{Exit: &exit, Display: "ended because the program was asked to stop (SIGTERM): the command was ended"}, "program stopped"},
 		{op.ToolReturned{Exit: &exit, Display: "ended because the time limit of --max-time is reached: the command was ended"}, "time limit"},
 		{op.ToolReturned{IsError: true, Refused: true, Text: "Refused by the user."}, ""},
@@ -53,6 +55,7 @@ func TestFinishing(t *testing.T) {
 		want  time.Duration
 	}{
 		{ErrTerminated, 0, DefaultGrace},
+		{fmt.Errorf("%w from the page", ErrStopped), 0, DefaultGrace},
 		{&Eviction{Err: ErrLost}, time.Minute, time.Minute},
 		{&Eviction{Err: ErrTerminated}, -1, 0},
 		{&Eviction{Err: ErrTerminated, Hurry: hurry}, time.Hour, 0},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -26,7 +27,8 @@ func TestSocketInADeepHome(t *testing.T) {
 	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "say", Text: "x"}); !errors.Is(err, taskdir.ErrNotLive) {
 		t.Errorf("before it listens: %v", err)
 	}
-	stop, err := task.Ledger.Serve(context.Background(), h)
+	turn, end := context.WithCancelCause(t.Context())
+	stop, err := task.Ledger.Serve(context.Background(), h, end)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +41,10 @@ func TestSocketInADeepHome(t *testing.T) {
 	var remote *taskdir.RemoteError
 	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "dance"}); !errors.As(err, &remote) || !strings.Contains(remote.Text, "dance") {
 		t.Errorf("an unknown command: %v", err)
+	}
+	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "stop", From: "a test"}); err != nil ||
+		notice.EndedBy(turn) != "the user stopped the turn from a test" {
+		t.Errorf("stop: %v, %v", err, context.Cause(turn))
 	}
 	stop()
 	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "say", Text: "x"}); !errors.Is(err, taskdir.ErrNotLive) {

@@ -181,12 +181,16 @@ func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
+	detail := ""
+	if errors.Is(context.Cause(ctx), notice.ErrStopped) {
+		detail = notice.EndedBy(ctx)
+	}
 	if t.Ledger.State().Turn.Open {
-		if err := t.Ledger.Record(keep, &op.TurnEnded{Reason: "interrupted"}); err != nil {
+		if err := t.Ledger.Record(keep, &op.TurnEnded{Reason: "interrupted", Detail: detail}); err != nil {
 			return Outcome{}, err
 		}
 	}
-	return Outcome{Reason: "interrupted", Answer: t.Ledger.State().Said.Answer}, nil
+	return Outcome{Reason: "interrupted", Detail: detail, Answer: t.Ledger.State().Said.Answer}, nil
 }
 
 // endAtBest moves the task to the step with the best check before its turn ends.

@@ -209,13 +209,15 @@ func (s *Session) ended(out runtime.Outcome) {
 }
 
 func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
-	stop, err := s.task.Ledger.Serve(ctx, s.home)
+	turn, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	stop, err := s.task.Ledger.Serve(ctx, s.home, end)
 	if err != nil {
-		s.client.note(fmt.Sprintf("warning: %v; 'say' and 'jump' cannot reach the task while it runs", err))
+		s.client.note(fmt.Sprintf("warning: %v; 'say', 'jump' and 'stop' cannot reach the task while it runs", err))
 		return s.task.Run(ctx)
 	}
 	defer stop()
-	return s.task.Run(ctx)
+	return s.task.Run(turn)
 }
 
 // Say records a message of the user; it enters with the next request.
@@ -308,6 +310,15 @@ func (s *Service) Say(ctx context.Context, task, text string) error {
 		return remedy.With(err, remedy.Request, task)
 	}
 	return err
+}
+
+// Stop ends the turn of a running task; a command that runs has the task's grace period. from says where the user
+// asks for it, as in "another terminal", and is recorded.
+func (s *Service) Stop(ctx context.Context, task, from string) error {
+	if _, err := taskdir.ReadState(s.Home, task); err != nil {
+		return err
+	}
+	return taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "stop", From: from})
 }
 
 // Tasks lists the tasks, including subagents', the one written last at the end.

@@ -23,7 +23,7 @@ import (
 
 // Command is a request to a live task.
 type Command struct {
-	Verb    string `json:"verb"` // say | jump | answer
+	Verb    string `json:"verb"` // say | jump | answer | stop
 	Text    string `json:"text,omitempty"`
 	To      int    `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -33,6 +33,8 @@ type Command struct {
 	Overwrite bool `json:"overwrite,omitempty"`
 	// Answer is for the verb answer.
 	Answer *op.QuestionAnswered `json:"answer,omitempty"`
+	// From says where the user gives the command.
+	From string `json:"from,omitempty"`
 }
 
 type commandReply struct {

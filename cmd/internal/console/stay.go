@@ -4,9 +4,9 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
@@ -128,7 +128,7 @@ func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer,
 			return "", err
 		}
 		if out.Reason == "interrupted" {
-			err = errors.New("interrupted; everything so far is recorded; type to continue")
+			err = fmt.Errorf("%s; everything so far is recorded; type to continue", strings.TrimSuffix("interrupted: "+out.Detail, ": "))
 		}
 		if err != nil {
 			c.notef("%v", err)

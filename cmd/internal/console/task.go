@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"anamnesis/cmd/internal/exit"
@@ -134,7 +135,7 @@ func OutcomeError(task string, out runtime.Outcome) error {
 	case "done", "idle":
 		return nil
 	case "interrupted":
-		return exit.With(exit.Interrupted, fmt.Errorf("task %s: interrupted; %s", task, again))
+		return exit.With(exit.Interrupted, fmt.Errorf("task %s: %s; %s", task, strings.TrimSuffix("interrupted: "+out.Detail, ": "), again))
 	case "evicted":
 		return exit.With(exit.Evicted, fmt.Errorf("task %s: %s; %s", task, out.Detail, again))
 	case "limit":

@@ -239,7 +239,7 @@ func (n *Notifier) Watch(c session.Client) session.Client {
 		case *op.ModelFailed:
 			if w := b.Wait; w != nil && !waits && max(w.Until.Sub(w.Since), w.Until.Sub(o.Time)) > minWait {
 				waits = true
-				n.send("waiting", (&state.Outage{Wait: *w, Error: b.Error}).Text(o.Time), "report")
+				n.send("waiting", (&state.Outage{Wait: *w, Error: b.Error}).Text(o.Time), "attach")
 			}
 		}
 		if recorded != nil {
@@ -261,14 +261,14 @@ func (n *Notifier) Watch(c session.Client) session.Client {
 				text = view.QuestionTitle(q)
 			}
 			if q.Note == "" { // otherwise the user has just answered
-				n.send("asked", "approve "+text, "report")
+				n.send("asked", "approve "+text, "attach")
 			}
 			return approve(ctx, q)
 		}
 	}
 	if ask := c.Ask; ask != nil {
 		c.Ask = func(ctx context.Context, question string) (string, bool) {
-			n.send("asked", question, "report")
+			n.send("asked", question, "attach")
 			return ask(ctx, question)
 		}
 	}

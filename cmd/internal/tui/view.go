@@ -277,7 +277,7 @@ func (m *screen) outcome(msg turnMsg) {
 	case msg.err != nil:
 		m.fail(msg.err)
 	case msg.out.Reason == "interrupted":
-		text := " · everything so far is recorded"
+		text := strings.TrimSuffix(": "+msg.out.Detail, ": ") + " · everything so far is recorded"
 		if !m.leaving {
 			text += "; type to continue"
 		}

@@ -1,0 +1,36 @@
+//go:build unix
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"anamnesis/cmd/internal/console"
+	"anamnesis/orchestrator/session"
+)
+
+func (a *app) attachCommand() *cobra.Command {
+	return a.onTask(&cobra.Command{
+		Use:   "attach [TASK]",
+		Short: "Show a running task as it works, and steer it",
+		Long: `Show a task that another process runs, from the beginning of its present step until that process ends.
+On a terminal, a line that you type goes to the agent, /stop ends the turn, and Ctrl-C leaves the task running.`,
+	}, 0, 0, func(cmd *cobra.Command, svc *session.Service, task string, _ []string) error {
+		return a.tty().Attach(cmd.Context(), svc, task)
+	})
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	return a.onTask(&cobra.Command{
+		Use:   "stop [TASK]",
+		Short: "End the turn of a running task",
+		Long: `End the turn of a task that another process runs. A command that it runs has time to end by itself (--grace
+of 'run'); nothing else begins. 'resume' continues the task.`,
+	}, 0, 0, func(cmd *cobra.Command, svc *session.Service, task string, _ []string) error {
+		if err := svc.Stop(cmd.Context(), task, console.FromTerminal); err != nil {
+			return err
+		}
+		a.printf("%s ends its turn; 'anamnesis resume %s' continues it\n", task, task)
+		return nil
+	})
+}

@@ -1,0 +1,128 @@
+//go:build unix
+
+package console
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"anamnesis/cmd/internal/exit"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// FromTerminal says in the record where the user gave a command to a running task.
+const FromTerminal = "another terminal"
+
+// followPause is how long an attached terminal waits for new operations.
+const followPause = 200 * time.Millisecond
+
+// Attach shows a task that another process runs, from the beginning of its present step until that process ends or
+// ctx does. On a terminal it sends the lines that the user types.
+func (c *Console) Attach(ctx context.Context, svc *session.Service, task string) error {
+	st, err := svc.State(task)
+	if err != nil {
+		return err
+	}
+	f, err := svc.Follow(task)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	dir, last := st.Opened.Dir, st.Steps.At(st.Current).Last
+	live := svc.Live(task) != 0
+	if live {
+		c.notef("task %s at step %d: %s", task, st.Current, view.Line(taskdir.Title(st.Said.First), c.Width()))
+	}
+	p := view.NewText(nil, c.Out, c.Width(), dir, view.WithOutputs)
+	var typed <-chan string
+	if live && c.Interactive() {
+		c.notef("a line that you type goes to the agent, /stop ends the turn, Ctrl-C leaves the task running")
+		typed = c.typed()
+	}
+	for live {
+		live = svc.Live(task) != 0 // before the stream is read to its end
+		err := f.Next(func() {}, func(o op.Op) error {
+			if o.Seq > last {
+				last = o.Seq
+				c.attached(p, o, dir)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if !live {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			c.notef("%s runs on; 'anamnesis attach %s' shows it again", task, task)
+			return nil
+		case text := <-typed:
+			if err := send(ctx, svc, task, text); err != nil {
+				c.notef("%s", exit.Text(err))
+			}
+		case <-time.After(followPause):
+		}
+	}
+	if st, err = svc.State(task); err != nil {
+		return err
+	}
+	how := st.Standing(false)
+	if end := st.Turn.End; end != nil && how == end.Reason && end.Detail != "" {
+		how += ": " + end.Detail
+	}
+	c.notef("task %s is not running (%s); 'anamnesis report %s' says what happened", task, view.Line(how, c.Width()), task)
+	return nil
+}
+
+// attached shows an operation of another process's task.
+func (c *Console) attached(p view.Printer, o op.Op, dir string) {
+	switch b := o.Body.(type) {
+	case *op.ModelReplied:
+		if b.Text != "" {
+			p.Delta(model.Delta{Text: strings.TrimRight(b.Text, "\n") + "\n"})
+		}
+	case *op.ModelFailed:
+		if b.Wait != nil {
+			p.Waiting(state.Outage{Wait: *b.Wait, Error: b.Error}, time.Until(b.Wait.Until))
+		}
+	case *op.TurnEnded:
+		l := timeline.LineOf(o, dir)
+		fmt.Fprintln(c.Out, view.Line(l.Icon+" "+l.Text, c.Width()))
+	}
+	p.Op(o)
+}
+
+// typed returns the lines that the user types, until the input ends: a read cannot be canceled.
+func (c *Console) typed() <-chan string {
+	lines := make(chan string)
+	go func() {
+		for s := bufio.NewScanner(c.In); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return lines
+}
+
+// send sends a typed line to a running task.
+func send(ctx context.Context, svc *session.Service, task, text string) error {
+	switch word := view.Slash(text); {
+	case strings.TrimSpace(text) == "":
+		return nil
+	case word == "/stop":
+		return svc.Stop(ctx, task, FromTerminal)
+	case word != "":
+		return exit.Usagef("not sent: %s is no command here; the commands are /stop", word)
+	}
+	return svc.Say(ctx, task, text)
+}
