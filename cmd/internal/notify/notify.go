@@ -20,13 +20,11 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/gate"
-	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/tool"
 )
 
 // Key is the key of config.yaml that names the notifiers. Only the user's own file may have it: a notifier
@@ -234,6 +232,8 @@ func (n *Notifier) Watch(c session.Client) session.Client {
 	waits := false
 	c.Op = func(o op.Op) {
 		switch b := o.Body.(type) { // operations come one at a time
+		case *op.QuestionAsked:
+			n.send("asked", timeline.QuestionText(b), "answer")
 		case *op.ModelReplied, *op.TurnEnded:
 			waits = false
 		case *op.ModelFailed:
@@ -252,24 +252,6 @@ func (n *Notifier) Watch(c session.Client) session.Client {
 			n.send("done", out.Answer, "report")
 		case out.Reason == "stuck", out.Reason == "limit", out.Reason == "failed" && !errors.Is(out.Err, context.Canceled):
 			n.send(out.Reason, out.Detail, "resume")
-		}
-	}
-	if approve := c.Approve; approve != nil { // otherwise nobody is asked
-		c.Approve = func(ctx context.Context, q gate.Question) gate.Answer {
-			text := tool.Display(q.Call, n.at.Dir)
-			if q.Name == approval.Network {
-				text = view.QuestionTitle(q)
-			}
-			if q.Note == "" { // otherwise the user has just answered
-				n.send("asked", "approve "+text, "attach")
-			}
-			return approve(ctx, q)
-		}
-	}
-	if ask := c.Ask; ask != nil {
-		c.Ask = func(ctx context.Context, question string) (string, bool) {
-			n.send("asked", question, "attach")
-			return ask(ctx, question)
 		}
 	}
 	return c

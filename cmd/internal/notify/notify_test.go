@@ -19,8 +19,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/gate"
-	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -125,25 +123,16 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestAsked: questions to the user are sent before they are put. Without a user nobody is asked.
+// TestAsked: a question is sent when it is asked, with the command that answers it.
 func TestAsked(t *testing.T) {
-	p := newPlace(t, time.Minute, session.Client{Callbacks: session.Callbacks{
-		Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true} },
-		Ask:     func(context.Context, string) (string, bool) { return "yes", true },
-	}})
-	q := gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"go test ./..."}`}}
-	allowed := p.client.Approve(t.Context(), q).Allow
-	q.Note = "Nothing was edited."
-	p.client.Approve(t.Context(), q)
-	q.Name, q.Note = approval.Network, ""
-	p.client.Approve(t.Context(), q)
-	answer, ok := p.client.Ask(t.Context(), "which\none?")
-	want := []string{"asked: approve Bash(go test ./...)", "asked: approve Network access of a command", "asked: which one?"}
-	if got := words(p.end(t)); !slices.Equal(got, want) || !allowed || answer != "yes" || !ok {
-		t.Errorf("%q, %v, %q", got, allowed, answer)
-	}
-	if c := newPlace(t, time.Minute, session.Client{}).client; c.Approve != nil || c.Ask != nil {
-		t.Error("a session without a user asks")
+	p := newPlace(t, time.Minute, session.Client{})
+	p.client.Op(op.Op{Body: &op.QuestionAsked{About: op.AboutCall, Name: "Bash", Args: `{"command":"go test ./..."}`}})
+	p.client.Op(op.Op{Body: &op.QuestionAsked{About: op.AboutAnswer, Text: "which\none?", Task: "sub"}})
+	p.client.Op(op.Op{Body: &op.QuestionAnswered{}})
+	events := p.end(t)
+	want := []string{"asked: may Bash(go test ./...) run?", "asked: subagent sub: which one?"}
+	if got := words(events); !slices.Equal(got, want) || events[0].Next != "anamnesis answer t" {
+		t.Errorf("%q, %+v", got, events)
 	}
 }
 
