@@ -96,7 +96,7 @@ func nextCheck(r *Request, recs []*record, falsified []note.Falsified) (advice n
 	var best *record
 	for _, f := range falsified {
 		rec := byEnd[f.Ops[len(f.Ops)-1]]
-		if rec == nil || op.Acts(rec.tool) != op.RunsShell || absent.MatchString(rec.quoted) || onlyLooks(rec.args) || strings.HasSuffix(rec.action(), "…") {
+		if rec == nil || absent.MatchString(rec.quoted) || !shell.Checks(shell.Command(rec.args), r.WorldDir) || strings.HasSuffix(rec.action(), "…") {
 			continue
 		}
 		gone := slices.ContainsFunc(shell.Words(shell.Command(rec.args)), func(w string) bool {

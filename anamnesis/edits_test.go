@@ -19,13 +19,14 @@ func TestBlockTellsOfThePath(t *testing.T) {
 	s.save("3", "c.py")
 	s.bash("pytest -q", 1, "E   assert 1 == 2\n=== 2 failed, 10 passed in 0.3s ===\n", "")
 	s.bash("python3 train.py", 0, "begin\naccuracy: 0.83\nsaved\n", "")
+	s.bash("python3 old.py || true", 0, "Traceback (most recent call last):\nValueError: no dates\n", "")
 	exit := -1
 	s.call("Bash", `{"command":"python3 slow.py"}`, op.ToolReturned{Text: "[timed out after 2m0s: the command and everything it had started were ended]", Exit: &exit, IsError: true, Millis: 120_000})
 	s.save("4")
 	block := pass(t, nil, s.request(16000), nil).Block
 	for _, want := range []string{
 		"- a.py: -x = 1 | +x = 2 (op 13)\n", "- src/b.py: by sed -i s/a/b/ src/b.py (op 16)\n", "- c.py: by python3 gen.py (op 19)\n",
-		"exit code 1; it printed “2 failed, 10 passed in 0.3s”", "it printed “accuracy: 0.83”", "- Bash: python3 slow.py was ended at its time limit (120 s) (op 26)\n",
+		"exit code 1; it printed “2 failed, 10 passed in 0.3s”", "it printed “accuracy: 0.83”", "python3 old.py || true exited with 0 after step 5: c.py, src/b.py, a.py edited; it printed “ValueError: no dates”", "- Bash: python3 slow.py was ended at its time limit (120 s) (op 28)\n",
 	} {
 		if !strings.Contains(block, want) {
 			t.Errorf("no %q in\n%s", want, block)
@@ -52,6 +53,7 @@ func TestNextCheck(t *testing.T) {
 		{"made on the path", []ran{{"python3 made.py", 1}, {"go test ./...", 90}}, 1, "Bash: go test ./... (90 s)"},
 		{"its test, too", []ran{{"pytest ./made.py::test_a", 1}, {"python3 /work/dir/made.py", 1}}, 1, ""},
 		{"absent program", []ran{{"javac A.java", 1}}, 1, ""},
+		{"no check", []ran{{"mkdir x && touch x/y", 1}, {"curl https://x.example", 1}}, 1, ""},
 		{"only looks", []ran{{"cat a.txt", 1}}, 1, ""},
 		{"too long to be named", []ran{{"python3 -c '" + strings.Repeat("x = 1; ", 40) + "'", 1}}, 1, ""},
 		{"more changed than is known", []ran{{"go test ./...", 1}}, 400, ""},

@@ -218,8 +218,8 @@ func quoteOf(f failure.Failure, outputs []string) string {
 	return quote.Clip(quote.Squash(lines[f.Index]), note.MaxErrorRunes)
 }
 
-// agentNotes returns the agent's own last words on the path. Without a model they are the best diagnosis
-// there is.
+// agentNotes returns the agent's own last words on the path and its first: without a model they are the best
+// diagnosis there is, and say what was tried.
 func agentNotes(recs []*record, reason string) []note.Statement {
 	const most = 3
 	reason = quote.Squash(reason)
@@ -237,9 +237,11 @@ func agentNotes(recs []*record, reason string) []note.Statement {
 		}
 		text = "the agent noted: " + quote.ClipMarked(text, maxNoteRunes)
 		out = append(out, note.Statement{Text: text, Ops: []uint64{rec.seq}})
-		if len(out) == most {
-			break
-		}
+	}
+	if n := len(out); n > most {
+		begin := out[n-1]
+		begin.Text = strings.Replace(begin.Text, "the agent noted", "the agent began", 1)
+		out = append(out[:most-1], begin)
 	}
 	return out
 }
@@ -331,8 +333,14 @@ func successes(recs []*record) []note.Statement {
 		}
 		seen[rec.key()] = true
 		text := rec.action() + " succeeded " + rec.state
-		if line := rec.result(); line != "" {
-			text += fmt.Sprintf("; it printed “%s”", line)
+		line := rec.result()
+		switch f, _ := failure.Read(failure.Output{Command: shell.Command(rec.args), Text: strings.Join(rec.outputs(), "\n")}); {
+		case f.Certain && f.Line != "": // behind "|| true", or of a program that reports it so
+			text = rec.action() + " exited with 0 " + rec.state + "; it printed “" + quote.ClipMarked(quote.Squash(f.Line), maxResultRunes) + "”"
+		case line != "":
+			text += "; it printed “" + line + "”"
+		default:
+			text += "; it printed nothing"
 		}
 		if like[rec.shape()]++; like[rec.shape()] > maxLikeSuccess {
 			more = append(more, note.Statement{Text: text, Ops: []uint64{rec.end}})
