@@ -130,6 +130,9 @@ func memoryLine(o op.Op) Line {
 		if b.Card != "" {
 			l.Text += "; draft " + b.Card
 		}
+		if b.By == op.ByAgent && b.Reason != "" { // the others' reason was shown
+			l.Icon = "↩"
+		}
 		return l
 	case *op.JumpDone:
 		text := fmt.Sprintf("jump from step %d to step %d: %s changed", b.From, b.To, CountFiles(b.NReverted))

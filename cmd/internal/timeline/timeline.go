@@ -235,6 +235,9 @@ func (b *Builder) event(row Row, o op.Op) {
 
 func (b *Builder) add(row Row, kind RowKind, o op.Op) {
 	line := LineOf(o, b.state.Opened.Dir)
+	if row.Jump != nil && row.Jump.Reason != "" {
+		line.Detail = append([]string{oneLine(row.Jump.Reason)}, line.Detail...)
+	}
 	row.Kind, row.Icon, row.Text, row.Short = kind, line.Icon, line.String(), line.Short
 	b.rows = append(b.rows, row)
 	switch kind {
