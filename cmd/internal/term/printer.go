@@ -49,7 +49,7 @@ type textPrinter struct {
 	answer   io.Writer
 	progress io.Writer
 	width    int
-	log      bool   // progress is a file or a pipe: a notice stays on one line
+	log      bool   // progress is a file or a pipe: a notice stays on one line, and lines begin with the time
 	dir      string // the task's
 	outputs  Outputs
 	calls    map[string]op.Call
@@ -161,6 +161,9 @@ func (p *textPrinter) line(format string, args ...any) {
 		text = indent + Line(text, p.width-len(indent))
 	} else if text = indent + Line(text, max(p.width, maxNoticeWidth)); !p.log {
 		text = wrapped(text, p.width)
+	}
+	if p.log && indent == "" {
+		text = time.Now().Format("01-02 15:04:05 ") + text
 	}
 	fmt.Fprintln(p.progress, text)
 }
