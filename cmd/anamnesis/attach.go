@@ -14,7 +14,8 @@ func (a *app) attachCommand() *cobra.Command {
 		Use:   "attach [TASK]",
 		Short: "Show a running task as it works, and steer it",
 		Long: `Show a task that another process runs, from the beginning of its present step until that process ends.
-On a terminal, a line that you type goes to the agent, /stop ends the turn, and Ctrl-C leaves the task running.`,
+On a terminal, a line that you type answers what the task asks, as with 'answer', and otherwise goes to the
+agent, as with 'say'. /answer TEXT answers, /stop ends the turn, and Ctrl-C leaves the task running.`,
 	}, 0, 0, func(cmd *cobra.Command, svc *session.Service, task string, _ []string) error {
 		return a.tty().Attach(cmd.Context(), svc, task)
 	})

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -26,7 +28,8 @@ const FromTerminal = "another terminal"
 const followPause = 200 * time.Millisecond
 
 // Attach shows a task that another process runs, from the beginning of its present step until that process ends or
-// ctx does. On a terminal it sends the lines that the user types.
+// ctx does. On a terminal it sends the lines that the user types: an answer if the task asks, and otherwise words to
+// the agent.
 func (c *Console) Attach(ctx context.Context, svc *session.Service, task string) error {
 	st, err := svc.State(task)
 	if err != nil {
@@ -45,15 +48,17 @@ func (c *Console) Attach(ctx context.Context, svc *session.Service, task string)
 	p := view.NewText(nil, c.Out, c.Width(), dir, view.WithOutputs)
 	var typed <-chan string
 	if live && c.Interactive() {
-		c.notef("a line that you type goes to the agent, /stop ends the turn, Ctrl-C leaves the task running")
+		c.notef("a line that you type answers what the task asks or goes to the agent; /answer …, /stop; Ctrl-C leaves the task running")
 		typed = c.typed()
 	}
+	var questions state.Questions
 	for live {
 		live = svc.Live(task) != 0 // before the stream is read to its end
 		err := f.Next(func() {}, func(o op.Op) error {
+			questions.Fold(o)
 			if o.Seq > last {
 				last = o.Seq
-				c.attached(p, o, dir)
+				c.attached(p, task, o, dir)
 			}
 			return nil
 		})
@@ -68,7 +73,7 @@ func (c *Console) Attach(ctx context.Context, svc *session.Service, task string)
 			c.notef("%s runs on; 'anamnesis attach %s' shows it again", task, task)
 			return nil
 		case text := <-typed:
-			if err := send(ctx, svc, task, text); err != nil {
+			if err := send(ctx, svc, task, questions.Open(), text); err != nil {
 				c.notef("%s", exit.Text(err))
 			}
 		case <-time.After(followPause):
@@ -86,7 +91,7 @@ func (c *Console) Attach(ctx context.Context, svc *session.Service, task string)
 }
 
 // attached shows an operation of another process's task.
-func (c *Console) attached(p view.Printer, o op.Op, dir string) {
+func (c *Console) attached(p view.Printer, task string, o op.Op, dir string) {
 	switch b := o.Body.(type) {
 	case *op.ModelReplied:
 		if b.Text != "" {
@@ -96,6 +101,10 @@ func (c *Console) attached(p view.Printer, o op.Op, dir string) {
 		if b.Wait != nil {
 			p.Waiting(state.Outage{Wait: *b.Wait, Error: b.Error}, time.Until(b.Wait.Until))
 		}
+	case *op.QuestionAsked:
+		list := show.Printer{Out: c.Out, Err: c.Err, Width: c.Width()}
+		list.Question(task, &state.Question{QuestionAsked: *b, Seq: o.Seq})
+		return
 	case *op.TurnEnded:
 		l := timeline.LineOf(o, dir)
 		fmt.Fprintln(c.Out, view.Line(l.Icon+" "+l.Text, c.Width()))
@@ -114,15 +123,29 @@ func (c *Console) typed() <-chan string {
 	return lines
 }
 
-// send sends a typed line to a running task.
-func send(ctx context.Context, svc *session.Service, task, text string) error {
+// send sends a typed line to a running task, whose open question is asked. A line that is no answer to it goes to the
+// agent.
+func send(ctx context.Context, svc *session.Service, task string, asked *state.Question, text string) error {
+	seq, answer := uint64(0), asked != nil
+	if answer {
+		seq = asked.Seq
+	}
 	switch word := view.Slash(text); {
 	case strings.TrimSpace(text) == "":
 		return nil
 	case word == "/stop":
 		return svc.Stop(ctx, task, FromTerminal)
+	case word == "/answer":
+		text, answer = strings.TrimPrefix(text, word), true
 	case word != "":
-		return exit.Usagef("not sent: %s is no command here; the commands are /stop", word)
+		return exit.Usagef("not sent: %s is no command here; the commands are /answer and /stop", word)
+	case answer:
+		_, err := question.Parse(&asked.QuestionAsked, text)
+		answer = err == nil
+	}
+	if answer {
+		_, err := svc.Answer(ctx, task, seq, text, question.FromAttach)
+		return err
 	}
 	return svc.Say(ctx, task, text)
 }
