@@ -24,7 +24,7 @@ func TestNotifyBell(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := runAsked(t, dir)
-	asked := "\a\x1b]9;Anamnesis: asked: may Bash(touch first) run?\x1b\\"
+	asked := "\a\x1b]9;Anamnesis: asked: May Bash(touch first) run?\x1b\\"
 	if before := p.sees("? help: "); !strings.Contains(before, asked) {
 		p.sees(asked)
 	}

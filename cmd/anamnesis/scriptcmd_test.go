@@ -58,7 +58,7 @@ func cmdWaitFile(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s did not appear within %v", args[0], waitLimit)
 }
 
-// cmdWaitAsk waits until a task asks something and others may work in its directory: waitask TASK [TEXT]. The
+// cmdWaitAsk waits until a running task asks something and others may work in its directory: waitask TASK [TEXT]. The
 // question contains the text.
 func cmdWaitAsk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
@@ -73,7 +73,7 @@ func cmdWaitAsk(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil || len(args) == 2 && !strings.Contains(q.Text+q.Args, args[1]) {
 			continue
 		}
-		if st, err := svc.State(args[0]); err == nil && svc.Home.CheckFree(st.Opened.Dir) == nil {
+		if st, err := svc.State(args[0]); err == nil && svc.Live(args[0]) != 0 && svc.Home.CheckFree(st.Opened.Dir) == nil {
 			return
 		}
 	}

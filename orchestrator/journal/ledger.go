@@ -124,7 +124,7 @@ func (l *Ledger) Answer(ctx context.Context, a *op.QuestionAnswered) error {
 			switch {
 			case q.Seq != a.Asked:
 			case q.Answer != nil:
-				return nil, fmt.Errorf("the question of op %d is %w, by %s (%s)", q.Seq, taskdir.ErrAnswered, q.Answer.By, q.Answer.From)
+				return nil, taskdir.Answered(q)
 			default:
 				return []op.Body{a}, nil
 			}

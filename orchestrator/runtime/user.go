@@ -12,6 +12,7 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/workspace"
 )
 
@@ -61,8 +62,12 @@ func (u *user) approve() func(ctx context.Context, q gate.Question) (gate.Answer
 		if approve != nil {
 			here = func(ctx context.Context) (op.Answer, bool) { a := approve(ctx, q); return a, ctx.Err() == nil }
 		}
+		text := fmt.Sprintf("May %s run?", tool.Display(q.Call, u.place.Dir))
+		if q.Name == approval.Network {
+			text = fmt.Sprintf("May %s reach the network?", tool.Display(op.Call{Name: "Bash", Args: q.Args}, u.place.Dir))
+		}
 		return u.desk.Ask(ctx, &op.QuestionAsked{
-			About: op.AboutCall, Text: "May " + q.Name + " run?", Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why, Print: q.Print, Note: q.Note,
+			About: op.AboutCall, Text: text, Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why, Print: q.Print, Note: q.Note,
 			Like: approval.Texts(q.Like, approval.Allow),
 		}, here)
 	}

@@ -11,20 +11,23 @@ import (
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/redact"
-	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Question returns the open question of a task. Without one it is a taskdir.ErrNoQuestion.
+// Question returns the open question of a task. Errors: taskdir.ErrNoQuestion, and taskdir.ErrAnswered if the
+// task has not acted on the answer yet.
 func (s *Service) Question(task string) (*state.Question, error) {
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return nil, err
 	}
 	q := st.Questions.Open()
+	if n := len(st.Questions); q == nil && n > 0 {
+		return nil, taskdir.Answered(st.Questions[n-1])
+	}
 	if q == nil {
-		return nil, remedy.With(fmt.Errorf("task %s (%s): %w", task, st.Standing(s.Live(task) != 0), taskdir.ErrNoQuestion), remedy.ListTasks, "")
+		return nil, fmt.Errorf("task %s (%s): %w", task, st.Standing(s.Live(task) != 0), taskdir.ErrNoQuestion)
 	}
 	return q, nil
 }
@@ -34,7 +37,7 @@ func (s *Service) Question(task string) (*state.Question, error) {
 // otherwise the answer waits for the next one. Errors: taskdir.ErrNoQuestion, taskdir.ErrAnswered.
 func (s *Service) Answer(ctx context.Context, task string, seq uint64, text, from string) (running bool, err error) {
 	q, err := s.Question(task)
-	if err != nil && (seq == 0 || !errors.Is(err, taskdir.ErrNoQuestion)) {
+	if err != nil && (seq == 0 || !errors.Is(err, taskdir.ErrNoQuestion) && !errors.Is(err, taskdir.ErrAnswered)) {
 		return false, err
 	}
 	a := &op.QuestionAnswered{Asked: seq, By: question.UserName(), From: from}

@@ -74,6 +74,11 @@ var (
 	ErrNotLive = errors.New("task is not running")
 )
 
+// Answered returns the ErrAnswered of a question that has an answer.
+func Answered(q state.Question) error {
+	return fmt.Errorf("the question of op %d is %w, by %s (%s)", q.Seq, ErrAnswered, q.Answer.By, q.Answer.From)
+}
+
 // Decode returns the operation of a stream record. Kinds of newer programs keep their place in
 // the order and have no body.
 func Decode(rec opstream.Record) (op.Op, error) {

@@ -126,11 +126,11 @@ func TestWaiting(t *testing.T) {
 // TestAsked: a question is sent when it is asked, with the command that answers it.
 func TestAsked(t *testing.T) {
 	p := newPlace(t, time.Minute, session.Client{})
-	p.client.Op(op.Op{Body: &op.QuestionAsked{About: op.AboutCall, Name: "Bash", Args: `{"command":"go test ./..."}`}})
+	p.client.Op(op.Op{Body: &op.QuestionAsked{About: op.AboutCall, Text: "May Bash(go test ./...) run?"}})
 	p.client.Op(op.Op{Body: &op.QuestionAsked{About: op.AboutAnswer, Text: "which\none?", Task: "sub"}})
 	p.client.Op(op.Op{Body: &op.QuestionAnswered{}})
 	events := p.end(t)
-	want := []string{"asked: may Bash(go test ./...) run?", "asked: subagent sub: which one?"}
+	want := []string{"asked: May Bash(go test ./...) run?", "asked: subagent sub: which one?"}
 	if got := words(events); !slices.Equal(got, want) || events[0].Next != "anamnesis answer t" {
 		t.Errorf("%q, %+v", got, events)
 	}

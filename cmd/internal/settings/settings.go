@@ -27,6 +27,7 @@ import (
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/consent"
@@ -325,6 +326,9 @@ func (s *Settings) Resumed(set *session.Settings) {
 // task's agent, and the agent over a file.
 func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
+	if r.WhenAsked == "" && len(s.Notify) > 0 { // the user learns of the question
+		r.WhenAsked = string(question.Wait)
+	}
 	if text := s.Text("eas"); text != "" && r.EAS == 0 {
 		fill(&r.EAS, text, strconv.Atoi)
 		v := s.value("eas")

@@ -228,9 +228,6 @@ func restoredLine(b *op.WorldRestored) Line {
 // QuestionText is a question on one line.
 func QuestionText(q *op.QuestionAsked) string {
 	text := q.Text
-	if q.About == op.AboutCall {
-		text = fmt.Sprintf("may %s run?", tool.Display(op.Call{ID: q.Call, Name: q.Name, Args: q.Args}, ""))
-	}
 	if q.Task != "" {
 		text = "subagent " + q.Task + ": " + text
 	}
@@ -246,7 +243,7 @@ func answeredLine(b *op.QuestionAnswered) Line {
 	case b.Always:
 		text = "always"
 	case b.Allow:
-		text = "yes"
+		text = strings.TrimSuffix("yes, "+b.Text, ", ")
 	case b.Text != "":
 		text = b.Text
 	}
