@@ -4,14 +4,18 @@ package op
 // step again, after several jumps there.
 type ReflectAsked struct {
 	To    int    `json:"to"`    // the step of the repeated jumps
-	Jumps int    `json:"jumps"` // how often it went there since the count began
+	Jumps int    `json:"jumps"` // how often it went there since the count began; by the goal: how many checks were no better
 	Model string `json:"model"`
+	// By is [ByGoal] if the goal's checks get no better: To is the step with the best one, to which the task goes
+	// back. Empty: the loop guard, as above.
+	By string `json:"by,omitempty"`
 }
 
 // StrategyGiven is the Reflect-Agent's answer. A plan restarts the count of jumps to that
 // step, and the jump continues; with a question alone, a user must answer first.
 type StrategyGiven struct {
 	To        int      `json:"to"`
+	By        string   `json:"by,omitempty"` // see ReflectAsked
 	Diagnosis string   `json:"diagnosis"`
 	Abandon   []string `json:"abandon,omitempty"`
 	Plan      []string `json:"plan,omitempty"`
@@ -27,6 +31,7 @@ type StrategyGiven struct {
 // unusable.
 type ReflectFailed struct {
 	To     int    `json:"to"`
+	By     string `json:"by,omitempty"` // see ReflectAsked
 	Why    string `json:"why"`
 	Looked []Call `json:"looked,omitempty"`
 	Calls  int    `json:"calls"`

@@ -151,7 +151,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 		if !t.awaitProvider(ctx) {
 			return nil, nil
 		}
-		return nil, t.features.reflect.Reflect(ctx, keep, t.waitAfter)
+		return nil, t.features.reflect.Reflect(ctx, keep, act, t.waitAfter)
 	case state.ActMask:
 		return nil, t.Memory.Mask(keep, act)
 	case state.ActLearn:

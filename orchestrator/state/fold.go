@@ -123,7 +123,11 @@ func (s *State) apply(o op.Op) error {
 		s.restored(b)
 	case *op.JumpRequested:
 		s.Jump.Pending = &Pending{JumpRequested: *b}
+		s.Goal.Back = false
 	case *op.JumpDropped:
+		if p := s.Jump.Pending; p != nil && p.By == op.ByGoal { // not tried again
+			s.Goal.Runs = slices.DeleteFunc(slices.Clone(s.Goal.Runs), func(r GoalRun) bool { return r.Step == b.To })
+		}
 		s.Jump.Pending = nil
 	case *op.PassDone:
 		s.pass(projection.Pass{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
@@ -144,12 +148,20 @@ func (s *State) apply(o op.Op) error {
 	case *op.RepairsFound:
 		s.repaired(b)
 	case *op.StrategyGiven:
+		if b.By == op.ByGoal {
+			s.planned(b.Calls, b.Usage)
+			break
+		}
 		question := b.Question
 		if len(b.Plan) > 0 {
 			question = ""
 		}
 		s.reflected(b.To, question, "", b.Calls, b.Usage)
 	case *op.ReflectFailed:
+		if b.By == op.ByGoal {
+			s.planned(b.Calls, b.Usage)
+			break
+		}
 		s.reflected(b.To, "", b.Why, b.Calls, b.Usage)
 	case *op.TurnEnded:
 		s.Turn.end(b)

@@ -21,6 +21,11 @@ type Goal struct {
 	// Unmet counts the checks in a row that failed after the agent had said that it was done, with the
 	// same files.
 	Unmet int `json:",omitempty"`
+	// Stale counts the checks that failed since the last better one or strategy, Strategies the strategies since
+	// the last better one.
+	Stale      int  `json:",omitempty"`
+	Strategies int  `json:",omitempty"`
+	Back       bool `json:",omitempty"` // after a strategy: the task goes back to the best step first
 }
 
 // GoalRun is one run of a goal's checks.
@@ -44,6 +49,11 @@ const (
 	fastCheck = 10_000 // ms
 	// MaxUnmet is how often the agent may say that it is done while the check fails and no file changes.
 	MaxUnmet = 4
+	// maxStale is how many checks may be no better before the Reflect-Agent is asked. A change of several files
+	// has that many steps.
+	maxStale = 12
+	// maxStrategies is how often it is asked without a better check.
+	maxStrategies = 3
 )
 
 // check applies a run of the checks.
@@ -62,7 +72,42 @@ func (s *State) check(seq uint64, b *op.CheckRan) {
 		}
 		s.Turn.Answered = false
 	}
+	switch {
+	case len(s.Goal.Runs) == 0 || run.Better(s.Goal.Best()):
+		s.Goal.Stale, s.Goal.Strategies = 0, 0
+	case !b.Passed:
+		s.Goal.Stale++
+	}
 	s.Goal.Runs = append(s.Goal.Runs, run)
+}
+
+// planned applies the end of a reflection on why the checks get no better.
+func (s *State) planned(calls int, usage op.Usage) {
+	s.Totals.Reflections += calls
+	s.Totals.Usage = s.Totals.Usage.Plus(usage)
+	s.Outage = nil
+	g := &s.Goal
+	g.Stale, g.Unmet, g.Strategies = 0, 0, g.Strategies+1
+	_, g.Back = s.best()
+}
+
+// stuck is what a turn does whose checks get no better: it asks for a strategy, and goes back to the step with the
+// best check with it.
+func (s *State) stuck() (act Action, ok bool) {
+	g := &s.Goal
+	run, better := s.best()
+	switch {
+	case g.Back && better:
+		return Action{Kind: ActReturn, Step: run.Step, Detail: fmt.Sprintf("the checks got no better; the check was best at step %d: %s", run.Step, run.Rating)}, true
+	case g.Strategies < maxStrategies && (g.Stale >= maxStale || g.Unmet >= MaxUnmet):
+		if !better { // it goes on from here
+			run.Step = s.Current
+		}
+		return Action{Kind: ActReflect, Step: run.Step, Reason: op.ByGoal}, true
+	case g.Unmet >= MaxUnmet:
+		return Action{Kind: ActEndTurn, Reason: "stuck", Detail: fmt.Sprintf("the check failed %d times in a row although nothing had changed", g.Unmet)}, true
+	}
+	return Action{}, false
 }
 
 func (g *Goal) last() *GoalRun {

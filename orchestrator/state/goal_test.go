@@ -145,16 +145,67 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// TestUnmet: an agent that says again and again that it is done, and changes nothing, is stuck.
+// TestUnmet: an agent that says again and again that it is done, and changes nothing, gets strategies, and then its
+// turn ends.
 func TestUnmet(t *testing.T) {
 	s := withRuns(t, "ab", GoalRun{Step: 1, Rating: op.Rating{Of: 1}})
-	for i := range MaxUnmet {
-		if act := Next(s, Limits{}); act.Kind != ActAsk {
+	for n := range maxStrategies + 1 {
+		for i := range MaxUnmet {
+			if act := Next(s, Limits{}); act.Kind != ActAsk {
+				t.Fatalf("after %d strategies and %d checks: %+v", n, i, act)
+			}
+			s.check(uint64(600+10*n+i), &op.CheckRan{Asked: true, Checks: []op.Check{{Exit: 1}}})
+		}
+		act := Next(s, Limits{})
+		if n == maxStrategies {
+			if act.Kind != ActEndTurn || act.Reason != "stuck" {
+				t.Errorf("after all strategies: %+v", act)
+			}
+			return
+		}
+		if act.Kind != ActReflect || act.Step != 1 {
+			t.Fatalf("after %d strategies and all checks: %+v", n, act)
+		}
+		s.planned(1, op.Usage{})
+	}
+}
+
+// TestStuck: checks that get no better bring a strategy, and the task goes back to the best step with it; a better
+// check begins anew.
+func TestStuck(t *testing.T) {
+	s := withRuns(t, "abc", GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}})
+	check := func(passing int) {
+		s.check(uint64(600+len(s.Goal.Runs)), &op.CheckRan{Checks: []op.Check{{Exit: 1, Passing: passing, Failing: 5 - passing}}})
+	}
+	for i := range maxStale {
+		if act := Next(s, Limits{}); i > 0 && act.Kind != ActAsk {
 			t.Fatalf("after %d checks: %+v", i, act)
 		}
-		s.check(uint64(600+i), &op.CheckRan{Asked: true, Checks: []op.Check{{Exit: 1}}})
+		check(2)
 	}
-	if act := Next(s, Limits{}); act.Kind != ActEndTurn || act.Reason != "stuck" {
-		t.Errorf("after %d checks: %+v", MaxUnmet, act)
+	if act := Next(s, Limits{}); act.Kind != ActReflect || act.Reason != op.ByGoal || act.Step != 1 {
+		t.Fatalf("after %d checks: %+v", maxStale, act)
+	}
+	s.planned(1, op.Usage{})
+	act := Next(s, Limits{})
+	if act.Kind != ActReturn || act.Step != 1 {
+		t.Fatalf("with a strategy: %+v", act)
+	}
+	for _, body := range []op.Body{&op.JumpRequested{To: 1, By: op.ByGoal}, &op.JumpDropped{To: 1}} {
+		if err := s.apply(op.Op{Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if act := Next(s, Limits{}); act.Kind != ActAsk {
+		t.Errorf("a way back that is lost: %+v", act)
+	}
+	if act := Next(s, Limits{Steps: 1}); act.Kind != ActAsk && act.Kind != ActEndTurn {
+		t.Errorf("a way back that is lost, at the end: %+v", act)
+	}
+	if s.Goal.Strategies != 1 {
+		t.Errorf("%d strategies", s.Goal.Strategies)
+	}
+	if check(4); s.Goal.Stale+s.Goal.Strategies != 0 {
+		t.Errorf("after a better check: %+v", s.Goal)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	ActDropJump                       // give up the pending jump; Detail says why
 	ActEndTurn                        // end the turn; Reason and Detail say why
 	ActMask                           // mask the results Seqs; Reason is why
-	ActReflect                        // ask the Reflect-Agent before the pending jump
+	ActReflect                        // ask the Reflect-Agent before the pending jump, or by the goal (Reason), whose best step is Step
 	ActAskUser                        // ask a user Question; without an answer the turn ends with Reason and Detail
 	ActCompact                        // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
@@ -47,7 +47,7 @@ type Action struct {
 	Reached op.Limit
 	// Question is for ActAskUser.
 	Question string
-	Step     int      // for ActReturn
+	Step     int      // for ActReturn and ActReflect
 	Seqs     []uint64 // for ActMask: results, oldest first
 	Steps    []int    // for ActCompact: neighbours
 	Limit    int      // for ActMask: tokens the context may have
@@ -158,8 +158,8 @@ func next(s *State, lim Limits) Action {
 	if limit, detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Reached: limit, Detail: detail}
 	}
-	if s.Goal.Unmet >= MaxUnmet {
-		return Action{Kind: ActEndTurn, Reason: "stuck", Detail: fmt.Sprintf("the check failed %d times in a row although nothing had changed", s.Goal.Unmet)}
+	if act, ok := s.stuck(); ok {
+		return act
 	}
 	if act, ok := nextForRoom(s, lim); ok {
 		return act

@@ -153,6 +153,9 @@ func memoryLine(o op.Op) Line {
 	case *op.ReflectAsked:
 		text := fmt.Sprintf("%d jumps back to step %d did not help: asking the Reflect-Agent (%s)", b.Jumps, b.To,
 			b.Model)
+		if b.By == op.ByGoal {
+			text = fmt.Sprintf("the check got no better in %d runs: asking the Reflect-Agent (%s)", b.Jumps, b.Model)
+		}
 		return Line{Icon: "✳", Text: text}
 	case *op.ReflectFailed:
 		return Line{Icon: "✳", Text: "no strategy: " + b.Why, Short: "strategy"}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"anamnesis/anamnesis/quote"
@@ -47,28 +48,33 @@ type Agent struct {
 // New returns the Reflect-Agent of a task. m answers as the agent; nil: there is none.
 func New(l *journal.Ledger, mem *memory.Memory, m model.Model) *Agent { return &Agent{l, mem, m} }
 
-// Reflect asks about the pending jump and records the result. A reflection that a crash or an
+// Reflect asks about the pending jump, or about the goal whose checks get no better, and records the result. A reflection that a crash or an
 // interruption cut short is discarded and asked again. waitAfter returns the wait after a fault of
 // the model, nil if it is not to be asked again.
-func (a *Agent) Reflect(ctx, keep context.Context, waitAfter func(*model.Fault) *op.Wait) error {
+func (a *Agent) Reflect(ctx, keep context.Context, act state.Action, waitAfter func(*model.Fault) *op.Wait) error {
 	st := a.ledger.State()
-	p := st.Jump.Pending
-	if a.model == nil {
-		return a.ledger.Record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
+	r := request{Task: a.ledger.ID, Goal: st.Said.Request, To: act.Step, Turn: st.Totals.Reflections}
+	by := ""
+	if act.Reason == op.ByGoal {
+		by, r.Jumps, r.Checks, r.Reasons = op.ByGoal, max(st.Goal.Stale, st.Goal.Unmet), checks(st), leftPaths(st)
+	} else {
+		p := st.Jump.Pending
+		r.To, r.Jumps = p.To, len(st.Jump.Backward(p.To))
+		reasons, err := a.jumpReasons(p.To)
+		if err != nil {
+			return err
+		}
+		r.Reasons = append(reasons, p.Reason)
 	}
-	jumps := len(st.Jump.Backward(p.To))
-	reasons, err := a.jumpReasons(p.To)
-	if err != nil {
-		return err
+	if a.model == nil {
+		return a.ledger.Record(keep, &op.ReflectFailed{To: r.To, By: by, Why: "no model is configured"})
 	}
 	start := a.ledger.Now()
-	if err := a.ledger.Record(keep, &op.ReflectAsked{To: p.To, Jumps: jumps, Model: a.model.Name()}); err != nil {
+	if err := a.ledger.Record(keep, &op.ReflectAsked{To: r.To, By: by, Jumps: r.Jumps, Model: a.model.Name()}); err != nil {
 		return err
 	}
-	res, err := ask(ctx, a.model, a, request{
-		Task: a.ledger.ID, Goal: st.Said.Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
-		Outline: notice.Outline(st, max(0, st.Steps.Next()-notice.MaxOutlined)), Turn: st.Totals.Reflections,
-	})
+	r.Outline = notice.Outline(st, max(0, st.Steps.Next()-notice.MaxOutlined))
+	res, err := ask(ctx, a.model, a, r)
 	took := a.ledger.Now().Sub(start).Milliseconds()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -83,12 +89,12 @@ func (a *Agent) Reflect(ctx, keep context.Context, waitAfter func(*model.Fault) 
 			}
 		}
 		return a.ledger.Record(keep, &op.ReflectFailed{
-			To: p.To, Why: quote.OneLine(why, maxError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+			To: r.To, By: by, Why: quote.OneLine(why, maxError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 		})
 	}
 	s := res.Strategy
 	return a.ledger.Record(keep, &op.StrategyGiven{
-		To: p.To, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question, Text: s.Text(p.To, jumps),
+		To: r.To, By: by, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question, Text: s.Text(r),
 		Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 	})
 }
@@ -110,6 +116,29 @@ func (a *Agent) jumpReasons(to int) ([]string, error) {
 	return out, nil
 }
 
+// maxChecks is how many runs of the goal's checks are shown, the newest.
+const maxChecks = 30
+
+// checks shows how the runs of the goal's checks went, oldest first.
+func checks(st *state.State) []string {
+	line, text := st.Goal.Curve()
+	out := []string{"the check: " + strings.Join(st.Goal.Until, ", then "), line + " " + text}
+	for _, run := range st.Goal.Runs[max(0, len(st.Goal.Runs)-maxChecks):] {
+		out = append(out, fmt.Sprintf("step %d (op %d): %s", run.Step, run.Seq, run.Rating))
+	}
+	return out
+}
+
+// leftPaths lists the paths that the task has left, oldest first, with the reasons.
+func leftPaths(st *state.State) (out []string) {
+	for id := range st.Steps.Next() {
+		if s := st.Steps.At(id); s.LeftBy != "" && st.Steps.At(s.Parent).LeftBy != s.LeftBy && !st.Steps.OnPath(id, st.Current) {
+			out = append(out, fmt.Sprintf("from step %d on: %s", id, s.LeftBy))
+		}
+	}
+	return out
+}
+
 // Outline implements record.
 func (a *Agent) Outline(from int) string { return notice.Outline(a.ledger.State(), from) }
 
@@ -128,7 +157,8 @@ type request struct {
 	Goal    string   // the user's request
 	To      int      // the step the agent keeps going back to
 	Jumps   int      // how often it did
-	Reasons []string // why, oldest first
+	Checks  []string // how the goal's checks went, which got no better in Jumps runs; nil: the loop guard asks
+	Reasons []string // why it went back, oldest first; with Checks the paths that were left
 	Outline string   // the latest steps
 	Turn    int      // model replies of earlier reflections; see model.Request.Turn
 }

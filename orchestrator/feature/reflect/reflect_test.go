@@ -132,8 +132,12 @@ func TestPrompts(t *testing.T) {
 	}
 	golden(t, "system.txt", m.asked[0].Messages[0].Text)
 	golden(t, "ask.txt", m.asked[0].Messages[1].Text)
-	golden(t, "strategy.txt", res.Strategy.Text(3, 3))
-	golden(t, "question.txt", Strategy{Diagnosis: "Two servers answer to that name.", Question: "Which of them is meant?"}.Text(3, 3))
+	golden(t, "strategy.txt", res.Strategy.Text(loop()))
+	golden(t, "question.txt", Strategy{Diagnosis: "Two servers answer to that name.", Question: "Which of them is meant?"}.Text(loop()))
+	stuck := loop()
+	stuck.Jumps, stuck.Checks = 12, []string{"▁▅▃ 0 of 5 passed at step 0, best 3 of 5 passed at step 3, last 2 of 5 passed at step 9", "step 9 (op 90): 2 of 5 passed"}
+	stuck.Reasons = []string{"from step 4 on: The parser is wrong."}
+	golden(t, "goal.txt", askText(stuck)+"\n\n"+res.Strategy.Text(stuck)+"\n\n"+Strategy{Diagnosis: "Two servers answer to that name.", Question: "Which of them is meant?"}.Text(stuck))
 }
 
 func golden(t *testing.T, name, got string) {

@@ -16,6 +16,9 @@ var systemPrompt string
 //go:embed prompt/ask.md
 var askPrompt string
 
+//go:embed prompt/goal.md
+var goalPrompt string
+
 //go:embed prompt/repair.md
 var repairPrompt string
 
@@ -46,14 +49,26 @@ func systemText() string {
 }
 
 func askText(r request) string {
-	reasons := make([]string, len(r.Reasons))
-	for i, why := range r.Reasons {
-		reasons[i] = "| " + clip(why, maxReasonRunes)
+	prompt := askPrompt
+	if r.Checks != nil {
+		prompt = goalPrompt
 	}
-	return consult.Fill(askPrompt,
+	return consult.Fill(prompt,
 		"task", clip(r.Task, maxReasonRunes), "goal", "| "+strings.ReplaceAll(quote.ClipMarked(r.Goal, maxGoalRunes), "\n", "\n| "),
-		"to", fmt.Sprint(r.To), "jumps", fmt.Sprint(r.Jumps), "reasons", strings.Join(reasons, "\n"),
+		"to", fmt.Sprint(r.To), "jumps", fmt.Sprint(r.Jumps), "reasons", quoted(r.Reasons), "checks", quoted(r.Checks),
 		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(maxLookups))
+}
+
+// quoted lists texts of the record, one a line.
+func quoted(texts []string) string {
+	lines := []string{}
+	for _, text := range texts {
+		lines = append(lines, "| "+clip(text, maxReasonRunes))
+	}
+	if len(lines) == 0 {
+		return "| none"
+	}
+	return strings.Join(lines, "\n")
 }
 
 func repairText(problem error) string {
@@ -92,9 +107,13 @@ func items(in []string) []string {
 func clip(s string, n int) string { return quote.ClipMarked(quote.Squash(s), n) }
 
 // Text renders a strategy as the message to the agent.
-func (s Strategy) Text(to, jumps int) string {
+func (s Strategy) Text(r request) string {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "[STRATEGY] You went back to step %d %d times without getting further. A look at the whole record says:\nDiagnosis: %s", to, jumps, s.Diagnosis)
+	why := fmt.Sprintf("You went back to step %d %d times without getting further", r.To, r.Jumps)
+	if r.Checks != nil {
+		why = fmt.Sprintf("The check of the goal got no better in %d runs", r.Jumps)
+	}
+	fmt.Fprintf(&sb, "[STRATEGY] %s. A look at the whole record says:\nDiagnosis: %s", why, s.Diagnosis)
 	if len(s.Abandon) > 0 {
 		sb.WriteString("\nGive up, as things stand:")
 		for _, a := range s.Abandon {
@@ -107,7 +126,11 @@ func (s Strategy) Text(to, jumps int) string {
 			fmt.Fprintf(&sb, "\n%d. %s", i+1, p)
 		}
 	}
-	if len(s.Plan) == 0 {
+	switch {
+	case len(s.Plan) > 0:
+	case r.Checks != nil:
+		sb.WriteString("\nOnly the user can answer this, and may not be there. Go on without it as far as you can, and ask it at the end: " + s.Question)
+	default:
 		sb.WriteString("\nThe user is asked: " + s.Question)
 	}
 	return sb.String()
