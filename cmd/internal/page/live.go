@@ -29,7 +29,7 @@ func (w *watch) live(v shown, first uint64, now standing) liveView {
 	q := url.Values{
 		"after": {strconv.FormatUint(w.last, 10)},
 		"tree":  {w.version()},
-		"state": {now.State},
+		"state": {now.key()},
 		"ended": {strconv.FormatBool(w.end != nil)},
 	}
 	if v.first == 0 { // the newest are shown
@@ -98,13 +98,13 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 		// What the page shows was withdrawn, or the stream's end has changed: reload.
 		w.Header().Set("HX-Refresh", "true")
 		return nil
-	case after == t.last && q.Get("state") == now.State:
+	case after == t.last && q.Get("state") == now.key():
 		t.mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
 	n := t.news(v, after, first, q.Get("tree"))
-	if q.Get("state") != now.State {
+	if q.Get("state") != now.key() {
 		n.Standing = &now
 	}
 	if n.Whole != nil {

@@ -48,6 +48,7 @@ type listing interface {
 	Tasks() ([]taskdir.Summary, error)
 	Follow(task string) (*taskdir.Follower, error)
 	Live(task string) int
+	Answer(ctx context.Context, task string, seq uint64, text, from string) (running bool, err error)
 }
 
 type records interface {
@@ -185,6 +186,7 @@ func (s *Server) routes() {
 	s.handle("GET /tasks", s.showTasks)
 	s.handle("GET /tasks/{task}", s.showTask)
 	s.handle("GET /tasks/{task}/live", s.showLive)
+	s.handle("POST /tasks/{task}/answer", s.answer)
 	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
 	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
 	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)

@@ -97,6 +97,15 @@ type standing struct {
 	State   string // a word
 	Text    string // a sentence
 	Running bool
+	Asks    *asks // nil: nothing
+}
+
+// key tells two standings apart.
+func (s standing) key() string {
+	if s.Asks == nil {
+		return s.State
+	}
+	return s.State + " " + strconv.FormatUint(s.Asks.Op, 10)
 }
 
 // opsView is the part of the operation line that is shown.
@@ -194,7 +203,7 @@ func newestFirst(last uint64) uint64 { return max(last, opsShown) - opsShown + 1
 
 func (w *watch) standing(live int) standing {
 	st := w.builder.State()
-	s := standing{State: st.Standing(live != 0), Running: live != 0}
+	s := standing{State: st.Standing(live != 0), Running: live != 0, Asks: asksOf(w.id, st.Questions.Open())}
 	if w.last == 0 || !s.Running && w.broken() {
 		s.State = "unreadable"
 	}

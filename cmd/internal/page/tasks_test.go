@@ -33,7 +33,7 @@ func newTask(t testing.TB, s *site, id string) *stream {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.log.Close() })
-	w.add(&op.TaskOpened{Task: id, Dir: t.TempDir(), Store: filepath.Join(t.TempDir(), "store.git"), Model: "m", EAS: 4000, Window: 128000, System: "You are an agent."})
+	w.add(&op.TaskOpened{Task: id, Dir: t.TempDir(), Store: filepath.Join(t.TempDir(), "store.git"), Model: "m", EAS: 4000, Window: 128000, Encoding: "r50k_base", System: "You are an agent."})
 	w.add(&op.UserSaid{Text: "Do it.", Source: op.SourceRequest})
 	w.save()
 	return w

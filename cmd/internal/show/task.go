@@ -14,7 +14,6 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/question"
-	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -222,18 +221,7 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 
 // Question prints what a task asks, and how to answer.
 func (o *Printer) Question(task string, q *state.Question) {
-	text := q.Text
-	if q.About == op.AboutCall {
-		about := gate.QuestionOf(&q.QuestionAsked)
-		text = view.QuestionTitle(about) + "\n" + view.PrettyArgs(q.Args) + "\n  " + view.QuestionReason(about)
-		if like := view.Like(about); like != "" {
-			text += "\n  of the same kind: " + like
-		}
-	}
-	if q.Task != "" {
-		text = "The subagent " + q.Task + " asks. " + text
-	}
-	o.Println(view.Clean(text))
+	o.Println(view.QuestionBody(&q.QuestionAsked))
 	o.Printf("(op %d) anamnesis answer %s %s\n", q.Seq, task, question.Choices(&q.QuestionAsked))
 }
 

@@ -17,6 +17,7 @@ import (
 const ApproveHelp = `y  run this call once
 t  run it, and exactly this call again in this task, without a question
 p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
+w  run it, and exactly this call again in this directory, in every task, without a question; 'anamnesis rules' takes it back
 a  run everything in this task without a question; asks once more
 n  do not run it; you may give the model a reason
 e  edit the command or the arguments; you are asked again with the result`
@@ -51,6 +52,22 @@ func QuestionReason(q gate.Question) string {
 		parts = append(parts, "asked by the rule "+what)
 	}
 	return Clean(strings.Join(parts, " · "))
+}
+
+// QuestionBody is a recorded question with everything that it is about.
+func QuestionBody(b *op.QuestionAsked) string {
+	text := b.Text
+	if b.About == op.AboutCall {
+		q := gate.QuestionOf(b)
+		text = QuestionTitle(q) + "\n" + PrettyArgs(b.Args) + "\n  " + QuestionReason(q)
+		if like := Like(q); like != "" {
+			text += "\n  of the same kind: " + like
+		}
+	}
+	if b.Task != "" {
+		text = "The subagent " + b.Task + " asks. " + text
+	}
+	return Clean(text)
 }
 
 // runs names the programs of a command line, and the files that its redirections write.

@@ -167,7 +167,7 @@ func approvePrompt(q gate.Question) string {
 	if like != "" {
 		like = "p " + like + " · "
 	}
-	return "  y once · t exactly this, for the task · " + like + "a everything · n [REASON] no · e edit · ? help: "
+	return "  y once · t exactly this, for the task · w always here · " + like + "a everything · n [REASON] no · e edit · ? help: "
 }
 
 const (
@@ -199,6 +199,8 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 			return gate.Answer{Allow: true}
 		case "t":
 			return gate.Answer{Allow: true, Same: true}
+		case "w":
+			return gate.Answer{Allow: true, Always: true}
 		case "p":
 			if len(about.Like) > 0 {
 				return gate.Answer{Allow: true, Like: true}

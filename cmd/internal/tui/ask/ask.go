@@ -104,7 +104,7 @@ func (q *Question) PutOff(now time.Time) { q.armed = now.Add(typing) }
 
 // LetsRun reports whether a key would let the call run at once.
 func (q *Question) LetsRun(k tea.KeyPressMsg) bool {
-	keys := map[state][]string{byKey: {"y", "t", "p"}, byAll: {"a"}}
+	keys := map[state][]string{byKey: {"y", "t", "p", "w"}, byAll: {"a"}}
 	return q.Kind == OfCall && slices.Contains(keys[q.at], strings.ToLower(k.Text))
 }
 
@@ -126,7 +126,7 @@ func (q *Question) Handles(k tea.KeyPressMsg) bool {
 	case q.at == byKey && q.Draft:
 		return false
 	}
-	return q.at != byKey || k.Text == "" || strings.Contains("ytpane?", strings.ToLower(k.Text)) || q.Whole(k) != nil
+	return q.at != byKey || k.Text == "" || strings.Contains("ytpwane?", strings.ToLower(k.Text)) || q.Whole(k) != nil
 }
 
 // Whole returns everything that the question is about if a key asks for it.
@@ -177,6 +177,8 @@ func (q *Question) Press(k tea.KeyPressMsg) bool {
 		return q.say(gate.Answer{Allow: true})
 	case "t":
 		return q.say(gate.Answer{Allow: true, Same: true})
+	case "w":
+		return q.say(gate.Answer{Allow: true, Always: true})
 	case "p":
 		if len(q.Call.Like) > 0 {
 			return q.say(gate.Answer{Allow: true, Like: true})

@@ -41,6 +41,7 @@ func TestQuestion(t *testing.T) {
 		{[]string{"y"}, &gate.Answer{Allow: true}, nil},
 		{[]string{"Y"}, &gate.Answer{Allow: true}, nil},
 		{[]string{"t"}, &gate.Answer{Allow: true, Same: true}, nil},
+		{[]string{"w"}, &gate.Answer{Allow: true, Always: true}, nil},
 		{[]string{"p"}, nil, nil},
 		{[]string{"p"}, &gate.Answer{Allow: true, Like: true}, []approval.Rule{{Tool: "Bash", Command: "touch *"}}},
 		{[]string{"a", "a"}, &gate.Answer{Allow: true, ForTask: true}, nil},

@@ -1,0 +1,73 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// asks is the open question of a task, with its form.
+type asks struct {
+	Path    string // of the task
+	Op      uint64
+	Text    string
+	Buttons []string // answers
+	Words   string   // what can be typed; empty: nothing
+}
+
+// asksOf returns a task's question; nil: there is none.
+func asksOf(task string, q *state.Question) *asks {
+	if q == nil {
+		return nil
+	}
+	a := &asks{Path: taskPath(task), Op: q.Seq, Text: term.QuestionBody(&q.QuestionAsked)}
+	switch q.About {
+	case op.AboutCall:
+		a.Buttons, a.Words = []string{"yes", "always", "no"}, "why not, with no"
+	case op.AboutLimit:
+		a.Buttons, a.Words = []string{"yes", "no", "send"}, "a new limit"
+	case op.AboutProvider:
+		a.Buttons = []string{"yes", "no"}
+	default:
+		a.Buttons, a.Words = []string{"send"}, "your answer"
+	}
+	return a
+}
+
+// answer answers the question that a page showed.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	seq, err := strconv.ParseUint(r.PostForm.Get("op"), 10, 63)
+	if err != nil || seq == 0 {
+		return refuse(http.StatusBadRequest, "The form does not say which question was answered. Open the task's page.")
+	}
+	text, words := r.PostForm.Get("answer"), strings.TrimSpace(r.PostForm.Get("words"))
+	switch text {
+	case "send":
+		text = words
+	case "no":
+		text = strings.TrimSpace("no " + words)
+	}
+	task := r.PathValue("task")
+	_, err = s.tasks.Answer(r.Context(), task, seq, text, question.FromPage)
+	switch {
+	case errors.As(err, new(*session.UsageError)):
+		return refuse(http.StatusUnprocessableEntity, "Not answered: %v.", err)
+	case errors.Is(err, taskdir.ErrAnswered), errors.Is(err, taskdir.ErrNoQuestion):
+		return refuse(http.StatusConflict, "Not answered: %v.", err)
+	case err != nil:
+		return err
+	}
+	http.Redirect(w, r, taskPath(task), http.StatusSeeOther)
+	return nil
+}
