@@ -31,7 +31,7 @@ var (
 	python = shell.Pattern(`^(?:.*/)?(?:python|pypy)[\d.]*$`)
 
 	// someRan matches what runners print that ran at least one test, whatever came of it.
-	someRan = shell.Pattern(`(?m)\b[1-9]\d* x?(?:passed|failed)\b|\bRan [1-9]\d* tests?\b|\bTests run: [1-9]|^test result: |\bOK \([1-9]\d* tests?\b|^ok\s+\S+\s+[\d.]+s|^--- (?:PASS|FAIL)|\b[1-9]\d* passing\b`)
+	someRan = shell.Pattern(`(?m)\b[1-9]\d* x?(?:passed|failed)\b|\bRan [1-9]\d* tests?\b|\bTests run: [1-9]|^test result: \w+\. (?:[1-9]|0 passed; [1-9])|\bOK \([1-9]\d* tests?\b|^ok\s+\S+\s+[\d.]+s|^--- (?:PASS|FAIL)|\b[1-9]\d* passing\b`)
 	noneRan = shell.Pattern(`\bRan 0 tests|no tests ran|collected 0 items|Tests run: 0\b|\b0 passed|no tests to run|No tests found|\b0 examples`)
 	// importFailed matches the one test that unittest reports for a module that it cannot import.
 	importFailed  = shell.Pattern(`(?s)_FailedTest.*\bRan 1 test\b`)
@@ -43,18 +43,53 @@ var (
 
 // command is one command of a call and how it ended.
 type command struct {
-	shell.Step
-	runner string // the words that name a test runner, without its targets; empty: it is none
-	end    rune
-	lacks  string // the program that is not installed
+	shell.Part
+	words    []string // the program and its arguments
+	wrappers []string // the programs that run it: sudo, env, timeout
+	dir      string   // where the line's own cd leads, as written
+	runner   string   // the words that name a test runner, without its targets; empty: it is none
+	end      rune
+	lacks    string // the program that is not installed
+}
+
+var (
+	filters  = shell.Set("tail head grep egrep rg tee cat sed less more sort wc awk cut uniq nl")
+	wrappers = shell.Set("sudo env time nice nohup timeout command exec stdbuf")
+)
+
+// split lists the commands of a line, with those that a wrapper or a shell runs; dir is where the line begins.
+// Filters of another's output, and a final true or echo that only covers a status, are left out.
+func split(line, dir string) []command {
+	var out []command
+	for _, p := range shell.Parts(line) {
+		c := command{Part: p, dir: dir}
+		inner, script := p.Inner()
+		for ; wrappers[c.Program()] && len(inner) > 0; inner, script = c.Inner() {
+			c.wrappers, c.Words = append(c.wrappers, c.Program()), inner
+		}
+		covers := len(out) > 0 && (out[len(out)-1].Covered || out[len(out)-1].Later) && !p.Later
+		switch name := c.Program(); {
+		case name == "" || p.Piped && filters[name] || covers && (name == "true" || name == ":" || name == "echo"):
+		case script != "":
+			for _, in := range split(script, dir) {
+				in.Covered, in.Later = in.Covered || p.Covered, in.Later || p.Later
+				out = append(out, in)
+			}
+		default:
+			if name == "cd" && len(c.Words) == 2 && !c.Words[1].Dynamic {
+				dir = join(dir, c.Words[1].Text)
+			}
+			c.words = strings.Fields(c.String())
+			c.runner = runnerName(c.words)
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // commands judges the commands of a call by what the call printed and how it ended.
 func commands(c *Call) []command {
-	var out []command
-	for _, s := range shell.Steps(c.Command) {
-		out = append(out, command{Step: s, runner: runnerName(s.Words)})
-	}
+	out := split(c.Command, c.Dir)
 	text := ansi().ReplaceAllString(c.Text+"\n"+c.Stderr, "")
 	bad, fine, late := c.status(text)
 	runners := 0
@@ -82,7 +117,7 @@ func commands(c *Call) []command {
 		case bad && last:
 			p.end = failed
 		case bad:
-		case fine && !p.Piped && (!runner || c.HasExit && !p.Later):
+		case fine && !p.Covered && (!runner || c.HasExit && !p.Later):
 			p.end = ok
 		}
 	}
@@ -122,7 +157,7 @@ func ranSome(command, text string) bool {
 
 // programs returns the programs that the command starts.
 func (p *command) programs() []string {
-	return append(slices.Clone(p.Wrappers), path.Base(p.Words[0]))
+	return append(slices.Clone(p.wrappers), path.Base(p.words[0]))
 }
 
 // lacking returns the program or "module NAME" of which the output says that it is not installed.
@@ -130,7 +165,7 @@ func (p *command) lacking(text string) string {
 	if !strings.Contains(text, "not found") && !strings.Contains(text, "No such file") && !strings.Contains(text, "No module") {
 		return ""
 	}
-	for _, program := range append(p.programs(), p.Words[0]) {
+	for _, program := range append(p.programs(), strings.TrimPrefix(p.words[0], "./")) {
 		for line := range strings.Lines(text) {
 			line = strings.TrimRight(line, "\r\n ")
 			if at := strings.Index(line, program+": "); at >= 0 && (at == 0 || strings.ContainsRune(" \t:'\"`", rune(line[at-1]))) {
@@ -150,8 +185,8 @@ func (p *command) lacking(text string) string {
 
 // module returns NAME of python -m NAME.
 func (p *command) module() string {
-	if at := slices.Index(p.Words, "-m"); at > 0 && at+1 < len(p.Words) && python().MatchString(p.Words[0]) {
-		return p.Words[at+1]
+	if at := slices.Index(p.words, "-m"); at > 0 && at+1 < len(p.words) && python().MatchString(p.words[0]) {
+		return p.words[at+1]
 	}
 	return ""
 }

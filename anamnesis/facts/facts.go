@@ -23,9 +23,6 @@ const (
 	FailsAnyway Kind = "fails_anyway" // a test
 )
 
-// most is how many facts of a kind are told.
-var most = map[Kind]int{Works: 3, Never: 6, Missing: 8, Timeout: 4, FailsAnyway: 3}
-
 // Fact is one fact and the tasks behind it.
 type Fact struct {
 	Kind   Kind      `json:"kind"`
@@ -64,23 +61,32 @@ func Count(tasks []Task) []Fact {
 			if n < 2 {
 				continue
 			}
-			if f := c.count(kind, match); f.Seen >= 2 && 5*f.Seen >= 4*f.Of && f.holdsLately() {
+			if f := c.count(kind, match); 5*f.Seen >= 4*f.Of && !strings.HasSuffix(f.recent, "--") {
 				list = append(list, f)
 			}
 		}
 		slices.SortFunc(list, func(a, b Fact) int { return cmp.Or(cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Match, b.Match)) })
+		for i := range list { // the longer path says where it is
+			for k := i + 1; kind == Works && k < len(list) && 2*list[k].Seen >= list[i].Seen; k++ {
+				if names(list[i].Match, list[k].Match) {
+					list[i], list[k] = list[k], list[i]
+				}
+			}
+		}
 		out = append(out, list...)
 	}
 	return out
 }
 
-// holdsLately reports whether the last tasks that tried do not contradict the fact.
-func (f *Fact) holdsLately() bool {
-	last := f.recent[len(f.recent)-min(len(f.recent), 2):]
-	if f.Kind == Never || f.Kind == Missing {
-		return strings.HasSuffix(f.recent, "+")
-	}
-	return last != "--"
+// names reports whether a command names the same program as another that says more of its path.
+func names(short, long string) bool {
+	s, l := strings.Fields(short), strings.Fields(long)
+	return short != long && len(s) == len(l) && matches(s, l)
+}
+
+// least is how many tasks must bear a fact out. That a program is not there needs no second one: the shell said so.
+func (k Kind) least() int {
+	return 2
 }
 
 // entry is a command of a task.
@@ -124,11 +130,14 @@ func newCounter(tasks []Task) *counter {
 			}
 		}
 		for program, ends := range t.Programs {
-			if strings.ContainsRune(ends, missing) && plausible().MatchString(program) {
+			if strings.ContainsRune(ends, missing) && plausible().MatchString(program) && !prose[strings.TrimRight(program, "0123456789")] {
 				suggest(Missing, program)
+				if strings.Contains(ends, "mm") { // one task met it twice
+					c.candidates[Missing][program]++
+				}
 			}
 		}
-		for _, test := range t.Failed {
+		for _, test := range t.Before {
 			suggest(FailsAnyway, test)
 		}
 	}
@@ -137,7 +146,10 @@ func newCounter(tasks []Task) *counter {
 
 // matches reports whether a fact's words are the first words of a command, in order; options may stand between.
 func matches(match, words []string) bool {
-	same := func(want, given string) bool { return want == given || strings.HasSuffix(given, "/"+want) }
+	same := func(want, given string) bool {
+		want = strings.TrimPrefix(want, "./")
+		return want == strings.TrimPrefix(given, "./") || strings.HasSuffix(given, "/"+want)
+	}
 	if !same(match[0], words[0]) {
 		return false
 	}
@@ -177,9 +189,8 @@ func (c *counter) count(kind Kind, match string) Fact {
 			}
 			ends[e.task] += e.Ends
 			if strings.ContainsRune(e.Ends, ran) {
-				dirs[e.Dir]++
-				if rest := e.words[len(want):]; len(rest) > 0 && f.Args == "" {
-					f.Args = argument(rest[len(rest)-1])
+				if dirs[e.Dir]++; f.Args == "" && len(e.words) > len(want) {
+					f.Args = argument(e.words[len(e.words)-1])
 				}
 				if !counted[e.task] {
 					counted[e.task] = true
@@ -196,13 +207,11 @@ func (c *counter) count(kind Kind, match string) Fact {
 		}
 		f.add(&c.tasks[i], bearsOut(kind, ends[i]))
 	}
-	f.Dir = majority(dirs, 0)
-	if kind == Works {
-		if f.Setup = majority(setups, f.Seen*4/5); f.Setup != "" && setups[f.Setup] >= 2 {
-			f.SetupN = setups[f.Setup]
-		} else {
-			f.Setup = ""
-		}
+	if dir, n := most(dirs); 2*n > f.Seen {
+		f.Dir = dir
+	}
+	if setup, n := most(setups); kind == Works && n >= 2 && 5*n >= 4*f.Seen {
+		f.Setup, f.SetupN = setup, n
 	}
 	return f
 }
@@ -253,14 +262,14 @@ func (f *Fact) add(t *Task, bears bool) {
 	}
 }
 
-// majority returns the key that was counted most, if it was counted more than least times.
-func majority(counts map[string]int, least int) (most string) {
-	for key, n := range counts {
-		if n > least && (n > counts[most] || most == "" || n == counts[most] && key < most) {
-			most = key
+// most returns the key that was counted most.
+func most(counts map[string]int) (key string, n int) {
+	for k, m := range counts {
+		if m > n || m == n && k < key {
+			key, n = k, m
 		}
 	}
-	return most
+	return key, n
 }
 
 // argument says what kind of argument a runner was given.

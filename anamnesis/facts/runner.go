@@ -10,11 +10,11 @@ import (
 
 var (
 	runners  = shell.Set("pytest py.test tox nox nosetests nose2 ctest phpunit pest rspec jest vitest mocha ava gotestsum ginkgo behave cucumber busted bats")
-	modules  = shell.Set("pytest unittest nose tox nox django")
-	tests    = shell.Set("test check tests spec")
+	modules  = shell.Set("pytest unittest nose tox nox")
+	tests    = shell.Set("test check")
 	builders = shell.Set("go cargo npm yarn pnpm bun deno make just task rake dotnet sbt mix swift bazel stack cabal dune lein meson ninja zig composer flutter dart ant artisan")
 	// launchers run a program of the project's environment; the number of their own words is the value.
-	launchers = map[string]int{"npx": 1, "bunx": 1, "poetry run": 2, "uv run": 2, "pipenv run": 2, "pdm run": 2, "hatch run": 2, "rye run": 2, "bundle exec": 2, "pnpm exec": 2, "yarn exec": 2, "npm exec": 2}
+	launchers = map[string]int{"npx": 1, "bunx": 1, "yarn": 1, "pnpm": 1, "bun": 1, "poetry run": 2, "uv run": 2, "pipenv run": 2, "pdm run": 2, "hatch run": 2, "rye run": 2, "bundle exec": 2, "pnpm exec": 2, "yarn exec": 2, "npm exec": 2}
 	goals     = shell.Pattern(`^:?(?:\S*:)?(?:test|verify|check|build|package|install)$`)
 )
 
@@ -66,16 +66,16 @@ func scriptRunner(words []string) string {
 	base := path.Base(script)
 	switch {
 	case testScript(script):
-		return words[0] + " " + strings.TrimPrefix(script, "./")
+		return words[0] + " " + script
 	case (base == "manage.py" || base == "setup.py" || base == "artisan") && slices.Contains(words[at+1:], "test"):
-		return words[0] + " " + strings.TrimPrefix(script, "./") + " test"
+		return words[0] + " " + script + " test"
 	}
 	return ""
 }
 
 // testScript reports whether a path is a project's own runner of tests.
 func testScript(p string) bool {
-	return path.Base(p) == "runtests.py" || p == "bin/test" || strings.HasSuffix(p, "/bin/test")
+	return path.Base(p) == "runtests.py" || strings.HasSuffix("/"+p, "/bin/test")
 }
 
 // upTo returns a command's words up to the one that fits, without options that take no value.

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,13 +70,13 @@ func (l *Log) Add(c Call) {
 		p := &list[i]
 		l.addPrograms(p)
 		tested = tested || p.runner != "" && p.end != missing
-		if p.end == unclear || idle[p.Words[0]] || len(l.Commands) == maxCommands && l.find(words(p.Words)) == nil {
+		if p.end == unclear || idle[p.words[0]] || len(l.Commands) == maxCommands && l.find(first(p.words)) == nil {
 			continue
 		}
-		text := words(p.Words)
+		text := first(p.words)
 		e := l.find(text)
 		if e == nil {
-			l.Commands = append(l.Commands, Command{Words: text, Runner: p.runner, Dir: join(c.Dir, p.Dir)})
+			l.Commands = append(l.Commands, Command{Words: text, Runner: p.runner, Dir: p.dir})
 			e = &l.Commands[len(l.Commands)-1]
 		}
 		if !strings.ContainsRune(e.Ends, p.end) {
@@ -90,10 +91,10 @@ func (l *Log) Add(c Call) {
 	}
 	if tested {
 		text := ansi().ReplaceAllString(c.Text+"\n"+c.Stderr, "")
-		l.Failed = names(l.Failed, testFailed(), text)
-		l.Passed = names(l.Passed, testPassed(), text)
+		l.Failed = collect(l.Failed, testFailed(), text)
+		l.Passed = collect(l.Passed, testPassed(), text)
 		if !l.edited {
-			l.Before = names(l.Before, testFailed(), text)
+			l.Before = collect(l.Before, testFailed(), text)
 		}
 	}
 	l.edited = l.edited || !tested && !shell.LooksOnly(c.Command)
@@ -111,7 +112,7 @@ func (l *Log) addPrograms(p *command) {
 		case p.lacks == program:
 			end = string(missing)
 		}
-		if end != "" && !strings.Contains(l.Programs[program], end) {
+		if had := l.Programs[program]; end != "" && (!strings.Contains(had, end) || had == string(missing)) {
 			if l.Programs == nil {
 				l.Programs = map[string]string{}
 			}
@@ -127,11 +128,11 @@ func (l *Log) find(text string) *Command {
 	return nil
 }
 
-// words joins the first words of a command.
-func words(in []string) string {
+// first joins the first words of a command.
+func first(in []string) string {
 	out := in[0]
 	for _, w := range in[1:] {
-		if w = strings.Join(strings.Fields(w), " "); len(out)+1+len(w) > maxWordBytes {
+		if len(out)+1+len(w) > maxWordBytes {
 			break
 		}
 		out += " " + w
@@ -139,11 +140,11 @@ func words(in []string) string {
 	return out[:min(len(out), maxWordBytes)]
 }
 
-// names adds the names that a pattern finds to a list.
-func names(list []string, pattern *regexp.Regexp, text string) []string {
+// collect adds the names that a pattern finds to a list.
+func collect(list []string, pattern *regexp.Regexp, text string) []string {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		name := strings.Join(m[1:], "")
-		if len(list) < maxTests && len(name) <= maxWordBytes && !slices.Contains(list, name) {
+		if len(list) < maxTests && !strings.Contains(name, "_FailedTest") && len(name) <= maxWordBytes && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
@@ -151,8 +152,8 @@ func names(list []string, pattern *regexp.Regexp, text string) []string {
 }
 
 func join(dir, to string) string {
-	if dir == "" || strings.HasPrefix(to, "/") {
-		return to
+	if dir == "" || path.IsAbs(to) {
+		return path.Clean(to)
 	}
-	return strings.TrimSuffix(dir+"/"+to, "/")
+	return path.Join(dir, to)
 }

@@ -11,11 +11,14 @@ import (
 // plausible matches names that programs have, and not the first word of a sentence that was run as a command.
 var plausible = shell.Pattern(`^[a-z][a-z0-9_+-]{1,20}$`)
 
-// prose are words that stand at the beginning of a line of text.
-var prose = shell.Set("to the it is this that these you we and or in of an as for with from note output here then first next now there")
+// prose are words that begin a line of text or stand for a program, and words of one shell that another lacks.
+var prose = shell.Set("to the it is this that these you we and or in of an as for with from note output here then first next now there command cmd program foo bar source")
 
-// maxTokens bounds a text, at four bytes a token.
-const maxTokens = 150
+// The limit of a text.
+const (
+	maxTokens     = 140
+	bytesPerToken = 4
+)
 
 // World answers at a task's start what is there now; nil functions know nothing.
 type World struct {
@@ -23,24 +26,65 @@ type World struct {
 	Program func(name string) bool // whether a program can be started
 }
 
-// Tell chooses the facts that a task is told at its start, and words them. Nothing is told of what the world contradicts.
+// heading begins a line of a text.
+type heading struct {
+	kind Kind
+	dead bool // facts of which five tasks and more show no other end
+	most int
+	text string
+}
+
+// headings stand in the order of the text.
+var headings = []heading{
+	{Works, false, 3, "Tests ran with"},
+	{Missing, true, 5, "Not installed, and no task made it work"},
+	{Missing, false, 5, "Not installed"},
+	{Never, false, 6, "Ran no test"},
+	{Timeout, false, 4, "Ended by the time limit"},
+	{FailsAnyway, false, 3, "Failed before any change, too"},
+}
+
+func (h *heading) fits(f *Fact) bool {
+	return f.Line == "" && f.Kind == h.kind && h.dead == (f.Kind == Missing && f.Seen == f.Of && f.Seen >= 5)
+}
+
+// Tell chooses the facts that a task is told at its start, and words them: a user's lines first. Nothing is told
+// of what the world contradicts.
 func Tell(all []Fact, w World) (text string, told []Fact) {
-	n := map[Kind]int{}
-	var lines []string
-	size := 0
+	lines := []string{intro}
 	for _, f := range all {
-		if n[f.Kind] >= most[f.Kind] || prose[f.Match] || w.contradicts(&f) || f.repeats(told) {
-			continue
+		if f.Line != "" {
+			lines, told = append(lines, f.Line), append(told, f)
 		}
-		line := f.String()
-		if size += len(line) + 1; size > 4*maxTokens {
-			break
+	}
+	room := bytesPerToken*maxTokens - len(strings.Join(lines, "\n"))
+	for _, h := range headings {
+		var items []string
+		for _, f := range all {
+			if len(items) == h.most || !h.fits(&f) || w.contradicts(&f) || f.repeats(told) {
+				continue
+			}
+			item := f.words()
+			if room -= len(item) + 2; len(items) == 0 {
+				room -= len(h.text) + 2
+			}
+			if room < 0 {
+				break
+			}
+			items, told = append(items, item), append(told, f)
 		}
-		n[f.Kind]++
-		lines, told = append(lines, line), append(told, f)
+		if len(items) > 0 {
+			lines = append(lines, h.text+": "+strings.Join(items, ", ")+".")
+		}
+	}
+	if len(told) == 0 {
+		return "", nil
 	}
 	return strings.Join(lines, "\n"), told
 }
+
+// intro says what the counts are.
+const intro = "Earlier tasks in this repository (n of the tasks that tried):"
 
 // contradicts reports whether what a fact names is gone, or is there although it should not.
 func (w World) contradicts(f *Fact) bool {
@@ -59,38 +103,42 @@ func (w World) contradicts(f *Fact) bool {
 // script matches a relative path of a program's text.
 var script = shell.Pattern(`^[\w.][\w./-]*\.(?:py|sh|js|ts|rb|php|pl)$`)
 
-// repeats reports whether an earlier fact says the same.
+// repeats reports whether an earlier fact of the text says the same.
 func (f *Fact) repeats(told []Fact) bool {
 	return slices.ContainsFunc(told, func(t Fact) bool {
 		switch {
-		case f.Kind == Works && t.Kind == Works:
-			return strings.HasSuffix(f.Match, t.Match) && strings.HasSuffix(strings.TrimSuffix(f.Match, t.Match), "/") && f.Match != t.Match
+		case t.Kind == Works && f.Kind == Works:
+			return names(f.Match, t.Match) // the longer path says where it is
+		case t.Kind == Missing && f.Kind == Never:
+			return t.Match == f.Match
 		}
-		return false
+		return t.Kind == Never && f.Kind == Never && names(t.Match, f.Match)
 	})
 }
 
-// String words a fact in one line.
-func (f *Fact) String() string {
-	if f.Line != "" {
-		return f.Line
-	}
-	count := fmt.Sprintf("%d of %d tasks", f.Seen, f.Of)
-	switch f.Kind {
-	case Works:
-		s := "`" + strings.TrimSpace(f.Match+" "+f.Args) + "` runs tests (" + count
-		if f.Setup != "" {
-			s += fmt.Sprintf("; after `%s` in %d", f.Setup, f.SetupN)
+// words says a fact without its heading.
+func (f *Fact) words() string {
+	s := "`" + f.Match + "`"
+	if f.Kind == Works {
+		s = "`" + strings.TrimSpace(f.Match+" "+f.Args) + "`"
+		if f.Dir != "" {
+			s += " in `" + f.Dir + "`"
 		}
-		return s + ")."
-	case Never:
-		return "`" + f.Match + "` never ran a test (" + count + ")."
-	case Missing:
-		return "`" + f.Match + "` is not installed (" + count + ")."
-	case Timeout:
-		return "`" + f.Match + "` was ended by the time limit (" + count + ")."
+		if f.Setup != "" {
+			return fmt.Sprintf("%s (%d of %d, after `%s` in %d)", s, f.Seen, f.Of, f.Setup, f.SetupN)
+		}
 	}
-	return "`" + f.Match + "` failed in " + count + " that name it, whatever they changed."
+	return fmt.Sprintf("%s (%d of %d)", s, f.Seen, f.Of)
+}
+
+// String says a fact in one line.
+func (f *Fact) String() string {
+	for _, h := range headings {
+		if h.fits(f) {
+			return h.text + ": " + f.words()
+		}
+	}
+	return f.Line
 }
 
 // Source says where a fact was seen: how it is named, when, by whom, and the tasks behind it.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -10,8 +11,10 @@ import (
 // runs.
 type Part struct {
 	Simple
-	Text  string // as written, with its redirections
-	Piped bool   // reads another's output
+	Text    string // as written, with its redirections
+	Piped   bool   // reads another's output
+	Covered bool   // success of the line says nothing of it: its output is piped, it may not run, or || follows
+	Later   bool   // another command of the line runs afterwards, whatever its status
 }
 
 // Parts splits a shell line into its commands, up to what is not shell syntax.
@@ -20,30 +23,79 @@ func Parts(line string) []Part {
 		return nil
 	}
 	var out []Part
-	piped := make(map[*syntax.Stmt]bool)
+	marks := make(map[*syntax.Stmt]Part) // the marks of statements to come
 	for st, err := range syntax.NewParser().StmtsSeq(strings.NewReader(line)) {
 		if err != nil {
 			break
+		}
+		for i := range out {
+			out[i].Later = true
 		}
 		syntax.Walk(st, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.Word, *syntax.Redirect, *syntax.Assign:
 				return false
 			case *syntax.Stmt:
-				pipe, ok := n.Cmd.(*syntax.BinaryCmd)
-				if !ok {
-					if s := simple(n, line); len(s.Words) > 0 {
-						out = append(out, Part{s, strings.TrimSuffix(source(n, line), ";"), piped[n]})
-					}
+				p := marks[n]
+				p.Later = p.Later || n.Background
+				if mark(marks, n.Cmd, p) {
 					break
 				}
-				piped[pipe.X] = piped[n]
-				piped[pipe.Y] = pipe.Op == syntax.Pipe || pipe.Op == syntax.PipeAll
+				if p.Simple = simple(n, line); len(p.Words) > 0 {
+					p.Text = strings.TrimSuffix(source(n, line), ";")
+					out = append(out, p)
+				}
 			}
 			return true
 		})
 	}
 	return out
+}
+
+// mark sets the marks of the statements within a command by those of the command, and reports whether it
+// only joins two others.
+func mark(marks map[*syntax.Stmt]Part, cmd syntax.Command, p Part) (joins bool) {
+	list := func(in []*syntax.Stmt, p Part) {
+		for i, st := range in {
+			p := p
+			p.Later = p.Later || i < len(in)-1
+			marks[st] = p
+		}
+	}
+	unsure := Part{Covered: true, Later: true}
+	switch c := cmd.(type) {
+	case *syntax.BinaryCmd:
+		pipes := c.Op == syntax.Pipe || c.Op == syntax.PipeAll
+		marks[c.X] = Part{Piped: p.Piped, Covered: p.Covered || pipes || c.Op == syntax.OrStmt, Later: p.Later}
+		marks[c.Y] = Part{Piped: pipes, Covered: p.Covered || c.Op == syntax.OrStmt, Later: p.Later}
+		return true
+	case *syntax.Subshell:
+		list(c.Stmts, p)
+	case *syntax.Block:
+		list(c.Stmts, p)
+	case *syntax.IfClause:
+		for ; c != nil; c = c.Else {
+			list(append(slices.Clone(c.Cond), c.Then...), unsure)
+		}
+	case *syntax.WhileClause:
+		list(append(slices.Clone(c.Cond), c.Do...), unsure)
+	case *syntax.ForClause:
+		list(c.Do, unsure)
+	case *syntax.CaseClause:
+		for _, item := range c.Items {
+			list(item.Stmts, unsure)
+		}
+	}
+	return false
+}
+
+// Inner returns the command or the script that a command runs, if it is known: sudo, env, timeout; bash -c.
+func (s Simple) Inner() (words []Word, script string) {
+	r := runs(s)
+	if r.script != nil && !r.script.Dynamic {
+		script = r.script.Text
+	}
+	return r.words, script
 }
 
 // simple returns the command that a statement is; one without words, assignments and redirections

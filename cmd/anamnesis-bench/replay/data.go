@@ -142,6 +142,7 @@ func decodeRun(line []byte) (*recorded, error) {
 			Role       string          `json:"role"`
 			Content    json.RawMessage `json:"content"`
 			ToolCallID string          `json:"tool_call_id"`
+			Exit       *int            `json:"x_exit"`
 			ToolCalls  []struct {
 				ID       string `json:"id"`
 				Function struct {
@@ -160,7 +161,11 @@ func decodeRun(line []byte) (*recorded, error) {
 		switch {
 		case m.Role == "tool" && strings.HasPrefix(content, notRun):
 		case m.Role == "tool":
-			r.Calls = append(r.Calls, pair.Call{Output: output(pending[m.ToolCallID], content), Step: len(r.Calls)})
+			o := output(pending[m.ToolCallID], content)
+			if !o.HasExit && m.Exit != nil { // what the recorder knew
+				o.Exit, o.HasExit = *m.Exit, true
+			}
+			r.Calls = append(r.Calls, pair.Call{Output: o, Step: len(r.Calls)})
 		}
 		for _, c := range m.ToolCalls {
 			pending[c.ID] = commandOf(c.Function.Arguments)

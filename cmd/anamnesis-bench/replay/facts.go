@@ -42,6 +42,9 @@ func Facts(ctx context.Context, o Options, write func(Told) error) (*Report, err
 			var shown []facts.Fact
 			told.Text, shown = facts.Tell(facts.Count(tasks[r.Repo]), facts.World{})
 			for _, f := range shown {
+				if (f.Kind == facts.Works || f.Kind == facts.Never) && !judged.MatchString(f.Match) {
+					continue
+				}
 				told.Claims = append(told.Claims, claim{f.Kind, f.Match, f.Seen, f.Of})
 			}
 			if told.Tokens = len(told.Text) / bytesPerToken; told.Tokens > 0 {
@@ -58,6 +61,12 @@ func Facts(ctx context.Context, o Options, write func(Told) error) (*Report, err
 }
 
 const bytesPerToken = 4
+
+// judged matches the runners that facts.py knows. It counts others by their exit status alone, whatever ran; they
+// stand in the text and are not claimed.
+var judged = regexp.MustCompile(`^(?:\S*/)?(?:pytest|py\.test|tox|nosetests|nose2|jest|runtests\.py|bin/test|(?:manage|setup)\.py test|java)$` +
+	`|^(?:\S*/)?(?:mvnw?|gradlew?) |^(?:npm|yarn|pnpm|make|go|cargo)(?: \S+)? (?:test|check)$` +
+	`|^\S*python[\d.]* (?:-m (?:pytest|unittest|nose|tox)$|\S*(?:runtests\.py|bin/test|(?:manage|setup)\.py test)$)`)
 
 // edits matches SWE-agent's commands that are followed by a text, which is no shell.
 var edits = regexp.MustCompile(`^\s*(?:edit|insert|create)\b[^\n]*\n`)
