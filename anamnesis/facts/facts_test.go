@@ -1,8 +1,110 @@
 package facts
 
-import "anamnesis/anamnesis/failure"
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
 
-// call is a call of a shell that ended with an exit code.
-func call(exit int, command, text string) Call {
-	return Call{Output: failure.Output{Command: command, Text: text, Exit: exit, HasExit: true}}
+// tasks makes tasks of calls, one after the other.
+func tasks(all ...[]Call) (out []Task) {
+	for i, calls := range all {
+		l := Log{Task: Task{ID: fmt.Sprint("t", i+1), Ended: time.Unix(int64(i), 0).UTC()}}
+		for _, c := range calls {
+			l.Add(c)
+		}
+		out = append(out, l.Task)
+	}
+	return out
+}
+
+func repeat(n int, calls ...Call) (out [][]Call) {
+	for range n {
+		out = append(out, calls)
+	}
+	return out
+}
+
+var (
+	noPytest  = call(127, "pytest -q", "bash: pytest: command not found")
+	pytestRan = call(0, "pytest -q", "2 passed in 0.1s")
+)
+
+// TestCount counts in how many of the tasks that tried, and tells only what they agree on.
+func TestCount(t *testing.T) {
+	failing := call(1, "pytest -q", "FAILED tests/test_io.py::test_locale - no locale\n1 failed, 3 passed in 0.1s")
+	for name, tt := range map[string]struct {
+		tasks [][]Call
+		want  string
+	}{
+		"works, and what is not installed": {
+			append(repeat(2, noPytest, call(0, "bin/test core/a.py", "3 passed")), []Call{call(0, "ls", "")}),
+			"works bin/test 2/2; never pytest 2/2; missing pytest 2/2"},
+		"one task is no fact":            {[][]Call{{pytestRan}}, ""},
+		"met twice in one task":          {[][]Call{{call(127, "rsync a b", "sh: 1: rsync: not found"), call(127, "rsync b c", "sh: 1: rsync: not found")}}, "missing rsync 1/1"},
+		"installed within the task":      {repeat(3, noPytest, call(0, "pip install pytest", ""), pytestRan), "works pytest 3/3 after pip install pytest 3"},
+		"the last two tasks contradict":  {append(repeat(8, noPytest), repeat(2, pytestRan)...), ""},
+		"one of many tasks contradicts":  {append(repeat(8, noPytest), []Call{pytestRan}), "never pytest 8/9; missing pytest 8/9"},
+		"too many tasks contradict":      {append(repeat(2, pytestRan), repeat(4, noPytest)...), ""},
+		"a time limit":                   {repeat(2, call(124, "python baseline.py --all", "")), "timeout python baseline.py --all 2/2"},
+		"what made it work":              {repeat(3, call(1, "npm test", "Error: no jest"), call(0, "npm ci", ""), call(0, "npm test", "Tests: 2 passed, 2 total")), "works npm test 3/3 after npm ci 3"},
+		"fails before any change":        {repeat(2, failing), "works pytest 2/2; fails_anyway tests/test_io.py::test_locale 2/2"},
+		"fails after the task's changes": {repeat(2, call(0, "sed -i s/a/b/ a.py", ""), failing), "works pytest 2/2"},
+		"a sentence run as a command":    {repeat(2, call(127, "to list the files", "bash: to: command not found")), ""},
+		"options in between":             {repeat(2, call(1, "mvn -q test", "BUILD FAILURE"), call(1, "mvn test -X", "BUILD FAILURE")), "never mvn test 2/2"},
+		"the longer path":                {append(repeat(3, call(0, "tests/runtests.py x", "Ran 2 tests")), repeat(2, call(0, "cd tests && ./runtests.py x", "Ran 2 tests"))...), "works tests/runtests.py 3/3; works ./runtests.py 5/5"},
+		"refused":                        {repeat(2, Call{Output: refused("pytest")}), ""},
+	} {
+		var got []string
+		for _, f := range Count(tasks(tt.tasks...)) {
+			s := fmt.Sprintf("%s %s %d/%d", f.Kind, f.Match, f.Seen, f.Of)
+			if f.Setup != "" {
+				s += fmt.Sprintf(" after %s %d", f.Setup, f.SetupN)
+			}
+			got = append(got, s)
+		}
+		if s := strings.Join(got, "; "); s != tt.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, s, tt.want)
+		}
+	}
+}
+
+// TestHolds: a call may be held where five tasks agree and none of the last ten disagrees.
+func TestHolds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tasks [][]Call
+		want  bool
+	}{
+		"five agree":         {repeat(5, noPytest), true},
+		"four agree":         {repeat(4, noPytest), false},
+		"one of ten did not": {append(append(repeat(9, noPytest), []Call{pytestRan}), repeat(3, noPytest)...), false},
+		"long ago":           {append([][]Call{{pytestRan}}, repeat(10, noPytest)...), true},
+		"a time limit":       {repeat(9, call(124, "pytest", "")), false},
+	} {
+		all := Count(tasks(tt.tasks...))
+		if len(all) == 0 || all[0].Holds() != tt.want {
+			t.Errorf("%s: %+v, want %v", name, all, tt.want)
+		}
+	}
+}
+
+// TestTell words facts, leaves out what the world contradicts, and stays within its limit.
+func TestTell(t *testing.T) {
+	all := Count(tasks(repeat(6, noPytest, call(0, "cd web && npm test a.js", "Tests: 2 passed, 2 total"), call(127, "sh -c 'javac A.java'", "sh: 1: javac: not found"), call(124, "python gone.py", ""), call(1, "mvn test", "BUILD FAILURE"))...))
+	text, told := Tell(all, World{Program: func(name string) bool { return name == "javac" }, File: func(string) bool { return false }})
+	want := intro + "\nTests ran with: `npm test FILE` in `web` (6 of 6).\nNot installed, and no task made it work: `pytest` (6 of 6).\nRan no test: `mvn test` (6 of 6)."
+	if text != want || len(told) != 3 {
+		t.Errorf("told %d: %s\nwant %s", len(told), text, want)
+	}
+	if text, told := Tell(nil, World{}); text != "" || told != nil {
+		t.Errorf("without facts: %q", text)
+	}
+	var many [][]Call
+	for i := range 40 {
+		many = append(many, []Call{call(124, fmt.Sprintf("python a_long_name_of_a_script_%d.py --with some --options %s", i%20, strings.Repeat("x", 70)), "")})
+	}
+	if text, told := Tell(Count(tasks(many...)), World{}); len(text) > bytesPerToken*maxTokens || len(told) == 0 {
+		t.Errorf("%d bytes, %d facts", len(text), len(told))
+	}
 }

@@ -40,7 +40,7 @@ func (r *Record) Add(o *op.Op) {
 		if b.Unknown || command == "" {
 			return
 		}
-		c := Call{Output: failure.Output{
+		c := Call{Dir: r.dir, Output: failure.Output{
 			Command: command, Text: b.Text, Error: b.IsError, Refused: b.Refused, // with the notes about how it ended
 		}}
 		if c.HasExit = b.Exit != nil; c.HasExit {

@@ -1,7 +1,13 @@
 package facts
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -38,3 +44,69 @@ func BenchmarkTell(b *testing.B) {
 }
 
 func none() string { return "" }
+
+// TestStore: tasks are counted once, by any clone of a repository and by two processes at a time; what a user
+// dropped stays dropped, and a user's line outranks the count.
+func TestStore(t *testing.T) {
+	dir := t.TempDir()
+	open := func(first string, ids ...string) *Repo {
+		t.Helper()
+		r, err := Open(dir, ids, func() string { return first })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	all := tasks(repeat(20, noPytest)...)
+	var done sync.WaitGroup
+	for i := range all {
+		done.Go(func() {
+			if err := open("commit:1", "clone:/a:1").Add(all[i], all[i]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	for _, r := range []*Repo{open("", "clone:/a:1"), open("commit:1", "remote:new.org/a", "clone:/b:2")} {
+		if f := r.Facts(); len(r.Tasks) != 20 || len(f) != 2 || f[1].Seen != 20 || r.Tasks[0].ID != "t1" || r.Tasks[19].ID != "t20" {
+			t.Fatalf("%d tasks, %+v", len(r.Tasks), f)
+		}
+	}
+	if r := open("commit:2", "clone:/c:3"); len(r.Tasks) != 0 {
+		t.Fatal("another repository has these facts")
+	}
+	r := open("", "clone:/a:1")
+	if err := errors.Join(r.Correct("never:pytest", ""), r.Correct("missing:pytest", "Run pytest in the container.")); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := Tell(open("commit:1", "clone:/b:2").Facts(), World{})
+	if want := intro + "\nRun pytest in the container."; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+}
+
+// TestBadFile: a file of a newer program, or one that cannot be read, is not believed and not lost.
+func TestBadFile(t *testing.T) {
+	for text, want := range map[string]error{`{"v":9,"tasks":"?"}`: ErrNewer, `{"v":1,"tasks":[`: ErrDamaged, `[]`: ErrDamaged, `{}`: ErrDamaged, "": ErrDamaged, `{"v":1,"same":"../../x.json"}`: nil} {
+		dir := t.TempDir()
+		r, err := Open(dir, []string{"dir:/a"}, none)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(r.path("dir:/a"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err = Open(dir, []string{"dir:/a"}, none); !errors.Is(err, want) || len(r.Tasks) > 0 || strings.Contains(fmt.Sprint(err), "\n") {
+			t.Errorf("%s: %v, want %v", text, err, want)
+		}
+		err = r.Add(tasks([]Call{noPytest})...)
+		if errors.Is(want, ErrNewer) != errors.Is(err, ErrNewer) || err != nil && want == nil {
+			t.Errorf("%s: added: %v", text, err)
+		}
+		files, _ := filepath.Glob(filepath.Join(dir, "*"))
+		kept := slices.ContainsFunc(files, func(f string) bool { data, _ := os.ReadFile(f); return string(data) == text })
+		if !kept && want != nil {
+			t.Errorf("%s: lost", text)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package shell
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestLocal(t *testing.T) {
 	const dir = "/home/me/work"
@@ -99,6 +102,39 @@ func TestLooksOnly(t *testing.T) {
 	} {
 		if got := LooksOnly(command); got != want {
 			t.Errorf("LooksOnly(%q) = %v", command, got)
+		}
+	}
+}
+
+// TestPartMarks: what a line's success says of each of its commands.
+func TestPartMarks(t *testing.T) {
+	for line, want := range map[string]string{
+		"a && b":                          "a b",
+		"a; b":                            "a+later b",
+		"a\nb &":                          "a+later b+later",
+		"a | b":                           "a+covered b+piped",
+		"a || b; c":                       "a+covered+later b+covered+later c",
+		"(a; b) && c":                     "a+later b c",
+		"if a; then b; else c; fi":        "a+covered+later b+covered+later c+covered+later",
+		"for f in 1 2; do a; done | b":    "a+covered+later b+piped",
+		"case x in x) a;; esac":           "a+covered+later",
+		"a <<'E' && b\nc; d\nE\nsudo b 1": "a+later b+later sudo",
+	} {
+		var got []string
+		for _, p := range Parts(line) {
+			s := p.Words[0].Text
+			for _, m := range []struct {
+				is   bool
+				name string
+			}{{p.Covered, "+covered"}, {p.Piped, "+piped"}, {p.Later, "+later"}} {
+				if m.is {
+					s += m.name
+				}
+			}
+			got = append(got, s)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%q: %s, want %s", line, s, want)
 		}
 	}
 }

@@ -1,6 +1,12 @@
 package replay
 
 import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,5 +58,37 @@ func TestReplay(t *testing.T) {
 	}
 	if report.Asked != 3 || report.Answered != 1 || report.Pairs != 2 {
 		t.Errorf("%+v", report)
+	}
+}
+
+// TestFacts: each run is told what earlier runs of its repository showed, in the order of their time; models can
+// be kept apart, and one source be learned before another.
+func TestFacts(t *testing.T) {
+	dir := t.TempDir()
+	run := func(id, repo, model, started, text string) string {
+		return fmt.Sprintf(`{"id":%q,"repo":%q,"model":%q,"started":%q,"messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"arguments":"{\"command\":\"pytest -q\"}"}}]},{"role":"tool","tool_call_id":"1","content":%q}]}`,
+			id, repo, model, started, text) + "\n"
+	}
+	const gone, limit = "<returncode>127</returncode>\n<output>\nbash: pytest: command not found\n</output>", "The last command <command>pytest -q</command> timed out and has been killed.\nThe output of the command was:\n <output>\n\n</output>"
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, run("3", "a", "big", "2025-03", gone)+run("1", "a", "big", "2025-01", gone)+run("2", "a", "big", "2025-02", gone)+
+		run("4", "a", "small", "2025-04", "Please always provide EXACTLY ONE action")+run("5", "b", "small", "2025-05", limit)+run("6", "b", "small", "2025-06", limit)+run("7", "b", "small", "2025-07", limit))
+	z.Close()
+	if err := os.WriteFile(filepath.Join(dir, "x.jsonl.gz"), b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	_, err := Facts(t.Context(), Options{Data: dir, Sources: []string{"x@big", "x@small"}}, func(told Told) error {
+		s := told.Run + ":"
+		for _, c := range told.Claims {
+			s += fmt.Sprintf(" %s %s %d/%d", c.Kind, c.Match, c.Seen, c.Of)
+		}
+		got = append(got, s)
+		return nil
+	})
+	want := "1:|2:|3: missing pytest 2/2|4: missing pytest 3/3|5:|6:|7: timeout pytest -q 2/2"
+	if s := strings.Join(got, "|"); err != nil || s != want {
+		t.Errorf("%s, %v\nwant %s", s, err, want)
 	}
 }

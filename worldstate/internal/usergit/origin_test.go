@@ -2,7 +2,10 @@ package usergit
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -61,5 +64,42 @@ func TestRepositoryNameDamaged(t *testing.T) {
 	}
 	if got := lastPart("/"); got != "" {
 		t.Errorf("root: %q", got)
+	}
+}
+
+// TestIdentity: a repository is known by its remote on a host, by its clone, and by its first commit.
+func TestIdentity(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@a.org"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if ids, first := Identity(dir); len(ids) != 1 || ids[0] != "dir:"+dir || first() != "" {
+		t.Fatalf("a plain directory: %v, %q", ids, first())
+	}
+	git("init", "-q")
+	if ids, first := Identity(dir); len(ids) != 1 || first() != "" {
+		t.Fatalf("without a commit: %v, %q", ids, first())
+	}
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	root := "commit:" + git("rev-parse", "HEAD")
+	git("commit", "-q", "--allow-empty", "-m", "two")
+	clone, _ := Identity(dir)
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if ids, first := Identity(filepath.Join(dir, "sub")); !slices.Equal(ids, clone) || first() != root {
+		t.Errorf("within it: %v, %q, want %v, %q", ids, first(), clone, root)
+	}
+	git("gc", "-q")
+	git("remote", "add", "origin", "git@Example.org:o/n.git")
+	git("worktree", "add", "-q", "wt")
+	if ids, first := Identity(filepath.Join(dir, "wt")); ids[0] != "remote:example.org/o/n" || first() != root {
+		t.Errorf("a worktree: %v, %q", ids, first())
 	}
 }
