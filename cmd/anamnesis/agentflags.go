@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/seat"
 	"anamnesis/cmd/internal/settings"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/notice"
@@ -25,6 +27,7 @@ type agentFlags struct {
 	output           string
 	allow, ask, deny []string // rules
 	guarded          []string
+	goal             op.Goal
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -47,6 +50,11 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 		"how long this process may work on the task, such as 30m (default: no limit)")
 	fl.DurationVar(&f.Patience, "patience", 0,
 		"how long a provider that fails is waited for, such as 2h (default 24h, 10m in a session)")
+	fl.StringArrayVar(&f.goal.Until, "until", nil,
+		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy of the directory")
+	fl.StringVar(&f.goal.Score, "score", "", "command whose last number scores a step, the higher the better (default: the tests of --until that pass)")
+	fl.BoolVar(&f.goal.Frozen, "until-frozen", false, "the check does not pass while its tests or the files it names differ from the beginning")
+	fl.BoolVar(&f.goal.KeepLast, "keep-last", false, "end at the last step, even if the check was better at an earlier one")
 	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace,
 		"how long a running command may go on after SIGTERM or the loss of the terminal")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
@@ -69,11 +77,6 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.ask, "ask", nil, "rule for calls that are asked about (repeatable)")
 	fl.StringArrayVar(&f.deny, "deny", nil, "rule for calls that do not run (repeatable)")
 	fl.StringArrayVar(&f.Writable, "writable", nil, "directory outside the world that commands may write (repeatable)")
-	fl.StringArrayVar(&f.Goal.Until, "until", nil,
-		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy of the directory")
-	fl.StringVar(&f.Goal.Score, "score", "", "command whose last number scores a step, the higher the better (default: the tests of --until that pass)")
-	fl.BoolVar(&f.Goal.Frozen, "until-frozen", false, "the check does not pass while its tests or the files it names differ from the beginning")
-	fl.BoolVar(&f.Goal.KeepLast, "keep-last", false, "end at the last step, even if the check was better at an earlier one")
 	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: "+strings.Join(builtin.OptInNames(), ", "))
 	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
@@ -95,6 +98,9 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 		return exit.Usagef("--grace %s: want a time, such as 20s, or 0", f.Grace)
 	} else if f.Grace == 0 {
 		f.Grace = -1 // none
+	}
+	if slices.ContainsFunc([]string{"until", "score", "until-frozen", "keep-last"}, given) {
+		f.Goal = &f.goal
 	}
 	if err := settings.CheckFlags(&f.Request, given); err != nil {
 		return err

@@ -244,6 +244,23 @@ func runBeside(t *testing.T, env []string, world string) {
 	}
 }
 
+// TestPassesAlready: a check that passes before anything was done is asked about at a terminal.
+func TestPassesAlready(t *testing.T) {
+	dir := layAsked(t, "turns:\n  - expect: [{on: any, contains: \"yes, it is\"}]\n    reply: Nothing to do.\n")
+	for answer, want := range map[string]struct {
+		code int
+		text string
+	}{"yes, it is": {0, "Nothing to do."}, "No.": {6, "stuck: the check passes already, before anything was done"}, "": {6, "stuck: the check passes already"}} {
+		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--until", "true", "Do nothing.")
+		p.sees("the check passes already, before anything was done: 1 of 1 passed")
+		p.sees("Is that meant? (no ends the turn)")
+		p.types(answer)
+		if code, text := p.ends(); code != want.code || !strings.Contains(text, want.text) {
+			t.Errorf("answer %q: exit %d, want %d:\n%s", answer, code, want.code, text)
+		}
+	}
+}
+
 // TestPlainSession: where a terminal is not drawn on, a session stays after an answer, lets
 // another task work meanwhile, and the user picks a task to continue.
 func TestPlainSession(t *testing.T) {

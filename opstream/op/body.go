@@ -107,6 +107,8 @@ type TaskResumed struct {
 	// or the home was.
 	Dir   string `json:"dir,omitempty"`
 	Store string `json:"store,omitempty"`
+	// Goal replaces the task's, if the user changed it; without commands there is none.
+	Goal *Goal `json:"goal,omitempty"`
 	// Limits replace the task's, if the user changed one.
 	Limits *Limits `json:"limits,omitempty"`
 	// WhenAsked replaces TaskOpened's.

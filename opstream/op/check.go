@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -14,6 +15,11 @@ type Goal struct {
 	Score string `json:"score,omitempty"`
 }
 
+// Equal reports whether two goals are the same.
+func (g Goal) Equal(o Goal) bool {
+	return slices.Equal(g.Until, o.Until) && g.Score == o.Score && g.Frozen == o.Frozen && g.KeepLast == o.KeepLast
+}
+
 // CheckRan records a run of the goal's checks on the world as a step left it.
 type CheckRan struct {
 	Checks []Check `json:"checks"`
@@ -22,6 +28,7 @@ type CheckRan struct {
 	// Asked: the agent has said that it is done, or the turn ends. Otherwise the run only shows how the
 	// task stands.
 	Asked bool `json:"asked,omitempty"`
+	First bool `json:"first,omitempty"` // of the goal
 	// InWorld is why the checks ran in the directory itself, in the first run of the goal that did.
 	InWorld string `json:"in_world,omitempty"`
 	// Changed are files, at most 20, that the check names or that look like its tests, and that differ

@@ -421,6 +421,7 @@ func (t *Task) limits() state.Limits {
 	t.opts.family.setUsed(t.Ledger.ID, t.Ledger.State().Spent(), t.Ledger.State().Subagents)
 	l.Others = t.opts.family.others(t.Ledger.State().Spent())
 	l.ToolTokens, l.User = t.tools.Tokens, t.user.answers()
+	l.Present = t.opts.Callbacks.Ask != nil
 	l.Waits = t.user.task == "" && t.user.desk.Asks()
 	return l
 }

@@ -79,7 +79,9 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 	case act.Reached != "":
 		goOn, err = t.raiseLimit(ctx, keep, act)
 	default:
-		_, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
+		var answer string
+		answer, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
+		goOn = goOn && !(act.Refusable && strings.HasPrefix(strings.ToLower(answer), "n"))
 	}
 	if err = errors.Join(err, t.Ledger.ApplyQueued()); goOn || err != nil {
 		return goOn, Outcome{}, err

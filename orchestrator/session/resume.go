@@ -59,6 +59,11 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		return nil, err
 	}
 	resumed.Continue, resumed.Redact = goOn, unknownTo(st, o.Redact)
+	if goal, err := checkedGoal(set.Goal); err != nil {
+		return nil, err
+	} else if goal = cmp.Or(goal, &op.Goal{}); set.Goal != nil && !goal.Equal(st.Goal.Goal) {
+		resumed.Goal = goal
+	}
 	if limits != st.Limits {
 		resumed.Limits = &limits
 	}

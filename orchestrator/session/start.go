@@ -45,6 +45,10 @@ type Settings struct {
 	// another one its own.
 	WhenAsked string
 
+	// Goal is what the task is to reach; without commands the agent alone says when it is done. nil: of a resumed task
+	// its own.
+	Goal *op.Goal
+
 	TaskDir string // where a resumed task continues; empty: its own directory
 
 	MaxSteps   int     // of a turn
@@ -86,8 +90,6 @@ type Request struct {
 	NoResearch  bool             // see runtime.New
 	Guarded     []op.CallPattern // beside those of the agent
 	NoFinalPass bool
-	// Goal is what the task is to reach; no commands: the agent alone says when it is done.
-	Goal op.Goal
 }
 
 // limits returns the task's limits among the settings.
@@ -308,7 +310,10 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 }
 
 // checkedGoal returns a goal that a task can have; nil without checks.
-func checkedGoal(g op.Goal) (*op.Goal, error) {
+func checkedGoal(g *op.Goal) (*op.Goal, error) {
+	if g == nil {
+		return nil, nil
+	}
 	for _, command := range g.Until {
 		if strings.TrimSpace(command) == "" {
 			return nil, settingf("until", ": the command is empty")
@@ -316,7 +321,7 @@ func checkedGoal(g op.Goal) (*op.Goal, error) {
 	}
 	switch {
 	case len(g.Until) > 0:
-		return &g, nil
+		return g, nil
 	case g.Score != "":
 		return nil, settingf("score", " needs a check that says when the task is done: give until, too ('true' leaves it to the agent)")
 	case g.Frozen:

@@ -231,7 +231,7 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 	if !s.Turn.Open {
 		s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
 	}
-	s.Turn.LastWords = seq
+	s.Turn.LastWords, s.Goal.Meant = seq, len(s.Goal.Runs) > 0
 	s.Calls.Streak = loop.Streak{} // the user may want the same call once more
 	if b.Source == op.SourceRequest {
 		if s.Said.Request = b.Text; s.Said.First == "" || s.Said.First == NoPrompt {
@@ -262,6 +262,9 @@ func (s *State) resumed(b *op.TaskResumed) {
 	s.Opened.WhenAsked = cmp.Or(b.WhenAsked, s.Opened.WhenAsked)
 	if b.Limits != nil {
 		s.Limits = *b.Limits
+	}
+	if b.Goal != nil {
+		s.Goal = Goal{Goal: *b.Goal}
 	}
 	if b.Dir != "" {
 		if b.Dir != s.Opened.Dir {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state/steps"
@@ -25,6 +26,7 @@ type Goal struct {
 	// the last better one.
 	Stale      int  `json:",omitempty"`
 	Strategies int  `json:",omitempty"`
+	Meant      bool `json:",omitempty"` // the user spoke after the first check
 	Back       bool `json:",omitempty"` // after a strategy: the task goes back to the best step first
 }
 
@@ -91,12 +93,15 @@ func (s *State) planned(calls int, usage op.Usage) {
 	_, g.Back = s.best()
 }
 
-// stuck is what a turn does whose checks get no better: it asks for a strategy, and goes back to the step with the
-// best check with it.
-func (s *State) stuck() (act Action, ok bool) {
+// stuck is what a turn does whose check passes before anything was done: it asks the user. If its checks get no better
+// it asks for a strategy, and goes back to the step with the best check with it.
+func (s *State) stuck(lim Limits) (act Action, ok bool) {
 	g := &s.Goal
 	run, better := s.best()
 	switch {
+	case lim.Present && !g.Meant && len(g.Runs) == 1 && g.Runs[0].Passed && !g.Runs[0].Asked:
+		const passes = "the check passes already, before anything was done"
+		return Action{Kind: ActAskUser, Question: strings.ToUpper(passes[:1]) + passes[1:] + ". Is that meant? (no ends the turn)", Refusable: true, Reason: "stuck", Detail: passes}, true
 	case g.Back && better:
 		return Action{Kind: ActReturn, Step: run.Step, Detail: fmt.Sprintf("the checks got no better; the check was best at step %d: %s", run.Step, run.Rating)}, true
 	case g.Strategies < maxStrategies && (g.Stale >= maxStale || g.Unmet >= MaxUnmet):

@@ -47,11 +47,13 @@ type Action struct {
 	Reached op.Limit
 	// Question is for ActAskUser.
 	Question string
-	Step     int      // for ActReturn and ActReflect
-	Seqs     []uint64 // for ActMask: results, oldest first
-	Steps    []int    // for ActCompact: neighbours
-	Limit    int      // for ActMask: tokens the context may have
-	Target   int      // for ActMask and ActCompact: tokens it is to come down to
+	// Refusable: an answer that begins with n ends the turn, too.
+	Refusable bool
+	Step      int      // for ActReturn and ActReflect
+	Seqs      []uint64 // for ActMask: results, oldest first
+	Steps     []int    // for ActCompact: neighbours
+	Limit     int      // for ActMask: tokens the context may have
+	Target    int      // for ActMask and ActCompact: tokens it is to come down to
 }
 
 // Limits bound a turn. Jumps never reset them.
@@ -77,6 +79,8 @@ type Limits struct {
 	// User reports whether a user can be asked. Waits: an answer is waited for although no user is
 	// present; a limit is a question then.
 	User, Waits bool
+	// Present reports whether a user is at the task's terminal.
+	Present bool
 }
 
 // Used is the use of the budgets.
@@ -158,7 +162,7 @@ func next(s *State, lim Limits) Action {
 	if limit, detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Reached: limit, Detail: detail}
 	}
-	if act, ok := s.stuck(); ok {
+	if act, ok := s.stuck(lim); ok {
 		return act
 	}
 	if act, ok := nextForRoom(s, lim); ok {

@@ -186,6 +186,9 @@ func resumedText(b *op.TaskResumed) string {
 	if b.Limits != nil {
 		text += " with other limits"
 	}
+	if b.Goal != nil {
+		text += " with the check " + cmp.Or(oneLine(strings.Join(b.Goal.Until, ", then ")), "of the agent alone")
+	}
 	return text
 }
 
@@ -560,6 +563,8 @@ func checkLine(b *op.CheckRan) Line {
 	switch i := slices.IndexFunc(b.Checks, op.Check.Failed); {
 	case b.Passed && rating.Error == "" && rating.Value < float64(rating.Of):
 		l.Icon, l.Text = "✓", fmt.Sprintf("the check passed, but only %s: the others did not run", rating)
+	case b.Passed && b.First:
+		l.Icon, l.Text = "✓", "the check passes already, before anything was done: "+oneLine(rating.String())
 	case b.Passed:
 		l.Icon, l.Text = "✓", "the check passed: "+oneLine(rating.String())
 	case i >= 0 && b.Checks[i].Line != "":

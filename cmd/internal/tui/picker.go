@@ -166,6 +166,7 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	m.o.Task = task
 	m.print("task " + paint.Bold.Render(task) + paint.Faint.Render(": the next request continues it"))
 	if st, err := m.o.Service.State(task); err == nil {
+		m.o.Request.Goal, m.o.Settings.Goal = nil, nil // it was meant for another task
 		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: cmp.Or(m.o.Settings.Model,
 			st.Model.Name), EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom,
 			Approval: cmp.Or(m.o.Settings.Approval, st.Grants.Mode)}

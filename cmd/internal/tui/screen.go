@@ -259,6 +259,7 @@ func (m *screen) begin(text string) tea.Cmd {
 func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
+	m.o.Request.Goal, m.o.Settings.Goal = nil, nil // the task has it
 	m.words.reset(e.Dir)
 	m.turn = turn{usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten} // the request may be an earlier one
 	if !m.known {

@@ -52,6 +52,7 @@ func verbs() []verb {
 		{"/model", "[NAME]", "list the models known, or change it from the next request on", 2, (*screen).modelVerb},
 		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny",
 			2, (*screen).approvalVerb},
+		{"/until", "[CMD | off]", "show the check that says when the task is done, set it, or end it", 2, (*screen).untilVerb},
 		{"/resume", "", "pick another task of this directory", 1,
 			func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
 		{"/new", "", "start a new task with the next request", 1, (*screen).newVerb},
@@ -101,6 +102,9 @@ func (m *screen) command(line string) tea.Cmd {
 	}
 	m.print("")
 	m.print(paint.Faint.Render(line))
+	if v.name == "/until" && len(words) > 1 { // a command line, as it was typed
+		words = []string{v.name, strings.TrimSpace(strings.TrimPrefix(line, words[0]))}
+	}
 	return v.run(m, words[1:])
 }
 
@@ -303,6 +307,33 @@ func (m *screen) approvalVerb(args []string) tea.Cmd {
 	m.o.Request.Approval, m.o.Settings.Approval, m.info.Approval = string(mode), string(mode), string(mode)
 	m.print("approval " + paint.Bold.Render(string(mode)) + paint.Faint.Render(" from the next request on"))
 	m.known, m.st.Grants.Mode = m.s != nil, string(mode)
+	return m.reopen()
+}
+
+// untilVerb shows or changes what the task is to reach.
+func (m *screen) untilVerb(args []string) tea.Cmd {
+	goal := m.st.Goal
+	if given := m.o.Settings.Goal; given != nil && !given.Equal(goal.Goal) {
+		goal = state.Goal{Goal: *given} // from the next request on
+	}
+	switch {
+	case len(args) == 0 && len(goal.Until) == 0:
+		m.print(paint.Faint.Render("the agent alone says when it is done · /until CMD sets a check, such as /until go test ./..."))
+		return nil
+	case len(args) == 0:
+		line, text := goal.Curve()
+		m.print("done when " + paint.Bold.Render(clean(strings.Join(goal.Until, ", then "))) + " ends with 0" +
+			paint.Faint.Render(" · /until off ends that"))
+		m.print(clean(strings.TrimSpace(line + " " + text)))
+		return nil
+	case args[0] == "off":
+		goal.Goal = op.Goal{}
+		m.print("no check" + paint.Faint.Render(" from the next request on"))
+	default:
+		goal.Until = []string{args[0]}
+		m.print("done when " + paint.Bold.Render(clean(args[0])) + " ends with 0" + paint.Faint.Render(" · from the next request on"))
+	}
+	m.o.Request.Goal, m.o.Settings.Goal = &goal.Goal, &goal.Goal
 	return m.reopen()
 }
 

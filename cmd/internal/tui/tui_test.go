@@ -43,6 +43,35 @@ func TestOpeningFails(t *testing.T) {
 	}
 }
 
+// TestUntil: a check is a command line as it was typed; it holds for the next request and for no other task.
+func TestUntil(t *testing.T) {
+	m := &screen{ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
+	says := func(line, want string) {
+		t.Helper()
+		m.out = nil
+		m.command(line)
+		if got := paint.Strip(strings.Join(m.out, "\n")); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	says("/until", "the agent alone says when it is done")
+	says("/until   grep  -q 'a  b' f", "done when grep  -q 'a  b' f ends with 0")
+	if g := m.o.Settings.Goal; g == nil || m.o.Request.Goal != g || g.Until[0] != "grep  -q 'a  b' f" {
+		t.Errorf("the goal is %+v", m.o.Settings.Goal)
+	}
+	says("/until", "done when grep  -q 'a  b' f")
+	said := &state.State{}
+	said.Goal.Until = []string{"true"}
+	said.Goal.Runs = []state.GoalRun{{Rating: op.Rating{Value: 1, Of: 2}}}
+	m.started(startedMsg{session.Info{Task: "t"}, said})
+	says("/until", "▅ 1 of 2 passed at step 0")
+	says("/until off", "no check")
+	if g := m.o.Settings.Goal; g == nil || len(g.Until) > 0 {
+		t.Errorf("the goal is %+v", g)
+	}
+	says("/until", "the agent alone")
+}
+
 // TestShortened: an output of which the record lacks lines is shown without their number.
 func TestShortened(t *testing.T) {
 	for gone, want := range map[int]string{0: "│ … 13 lines, 39 B in all: /out", 5000: "│ … 5.0 kB in all: /out"} {

@@ -55,7 +55,7 @@ func New(p *workspace.Place, box func(context.Context) (*guard.Sandbox, error)) 
 func (c *Checker) Run(ctx, keep context.Context, asked bool, longest time.Duration) error {
 	st := c.place.State()
 	begun := c.place.Now()
-	rec := &op.CheckRan{Passed: true, Asked: asked}
+	rec := &op.CheckRan{Passed: true, Asked: asked, First: len(st.Goal.Runs) == 0}
 	for _, command := range st.Goal.Until {
 		ran, err := c.run(ctx, command, "", longest)
 		if err != nil {
@@ -87,7 +87,7 @@ func (c *Checker) Run(ctx, keep context.Context, asked bool, longest time.Durati
 	if rec.InWorld == st.Goal.InWorld {
 		rec.InWorld = "" // said before
 	}
-	rec.Notice = words(rec, reads, len(st.Goal.Runs) == 0)
+	rec.Notice = words(rec, reads)
 	return c.place.Record(keep, rec)
 }
 
@@ -234,14 +234,14 @@ func readBy(commands, changed []string) []string {
 
 // words is what the model is told of a run; empty if it need not know. reads are the changed files that the checks
 // read.
-func words(b *op.CheckRan, reads []string, first bool) string {
+func words(b *op.CheckRan, reads []string) string {
 	var sb strings.Builder
 	rating := b.Rated()
 	switch {
-	case first && b.Passed:
+	case b.First && b.Passed:
 		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It passes already, before any change. It must still pass when you say that you are done.", commands(b))
 		return sb.String()
-	case first:
+	case b.First:
 		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It runs in a copy of the directory when you say that you are done, and the task is done when it passes. At the beginning it fails (%s):", commands(b), rating)
 	case b.Passed || !b.Asked && b.Broke == nil:
 		return ""

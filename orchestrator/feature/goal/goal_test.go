@@ -24,18 +24,17 @@ func TestWords(t *testing.T) {
 		name  string
 		run   op.CheckRan
 		reads []string
-		first bool
 		has   []string
 	}{
-		{"first, failing", op.CheckRan{Checks: failed}, nil, true, []string{"`make test`, then `true`", "1 of 2 passed", "boom"}},
-		{"first, passing", op.CheckRan{Checks: failed[1:], Passed: true}, nil, true, []string{"passes already"}},
-		{"said to be done", op.CheckRan{Checks: failed, Asked: true}, nil, false, []string{"did not pass", "$ make test"}},
-		{"no test ran", op.CheckRan{Checks: []op.Check{{Command: "pytest x", Status: "none"}}, Asked: true}, nil, false, []string{"It ran no test."}},
-		{"frozen", op.CheckRan{Checks: failed[1:], Asked: true, Refused: true}, []string{"a_test.go"}, false, []string{"may not be changed: a_test.go"}},
-		{"meanwhile", op.CheckRan{Checks: failed}, nil, false, nil},
-		{"passed", op.CheckRan{Checks: failed[1:], Asked: true, Passed: true}, nil, false, nil},
+		{"first, failing", op.CheckRan{First: true, Checks: failed}, nil, []string{"`make test`, then `true`", "1 of 2 passed", "boom"}},
+		{"first, passing", op.CheckRan{First: true, Checks: failed[1:], Passed: true}, nil, []string{"passes already"}},
+		{"said to be done", op.CheckRan{Checks: failed, Asked: true}, nil, []string{"did not pass", "$ make test"}},
+		{"no test ran", op.CheckRan{Checks: []op.Check{{Command: "pytest x", Status: "none"}}, Asked: true}, nil, []string{"It ran no test."}},
+		{"frozen", op.CheckRan{Checks: failed[1:], Asked: true, Refused: true}, []string{"a_test.go"}, []string{"may not be changed: a_test.go"}},
+		{"meanwhile", op.CheckRan{Checks: failed}, nil, nil},
+		{"passed", op.CheckRan{Checks: failed[1:], Asked: true, Passed: true}, nil, nil},
 	} {
-		got := words(&tt.run, tt.reads, tt.first)
+		got := words(&tt.run, tt.reads)
 		for _, want := range tt.has {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q lacks %q", tt.name, got, want)
