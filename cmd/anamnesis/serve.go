@@ -18,7 +18,7 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Show cards and tasks in a browser, on this machine only",
-		Long: `Show the review of cards and the timelines of tasks as a web page, on this machine only. Open
+		Long: `Show the review of cards and the timelines of tasks, and steer tasks, as a web page on this machine only. Open
 the printed address: its token gives your browser access. Whoever has the token can do what you
 can do. It is valid until the server ends. Ctrl-C ends the server.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -19,7 +19,7 @@ type asks struct {
 	Path    string // of the task
 	Op      uint64
 	Text    string
-	Buttons []string // answers
+	Buttons []string // answers, the first is that of the Enter key
 	Words   string   // what can be typed; empty: nothing
 }
 
@@ -31,9 +31,9 @@ func asksOf(task string, q *state.Question) *asks {
 	a := &asks{Path: taskPath(task), Op: q.Seq, Text: term.QuestionBody(&q.QuestionAsked)}
 	switch q.About {
 	case op.AboutCall:
-		a.Buttons, a.Words = []string{"yes", "always", "no"}, "why not, with no"
+		a.Buttons, a.Words = []string{"no", "yes", "always"}, "why not, with no"
 	case op.AboutLimit:
-		a.Buttons, a.Words = []string{"yes", "no", "send"}, "a new limit"
+		a.Buttons, a.Words = []string{"send", "yes", "no"}, "a new limit"
 	case op.AboutProvider:
 		a.Buttons = []string{"yes", "no"}
 	default:

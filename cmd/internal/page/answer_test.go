@@ -21,6 +21,9 @@ func TestAnswer(t *testing.T) {
 	}
 	page := s.get(t, "/tasks/task_1")
 	wantIn(t, "the page", page, `action="/tasks/task_1/answer"`, "command: make", "asked because approval is ask", `name="op" value="6"`, `value="always"`)
+	if strings.Index(page, `value="no"`) > strings.Index(page, `value="yes"`) {
+		t.Error("the Enter key would let the call run")
+	}
 	wantIn(t, "the list", s.get(t, "/tasks"), "asks: May Bash(make) run?")
 	post := func(op, answer, words string) answer {
 		t.Helper()

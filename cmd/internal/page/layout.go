@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	knowledgebase "anamnesis/knowledge_base"
@@ -192,6 +193,12 @@ func failCode(err error) int {
 	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, taskdir.ErrNoTask),
 		errors.Is(err, state.ErrNoStep):
 		return http.StatusNotFound
+	}
+	switch exit.Code(err) {
+	case exit.Usage:
+		return http.StatusBadRequest
+	case exit.Refused:
+		return http.StatusConflict
 	}
 	return http.StatusInternalServerError
 }

@@ -202,6 +202,7 @@ type stepDetail struct {
 	Problem string // why there is no patch.Diff
 	Signs   []string
 	Broken  []picture.Line // its calls that failed
+	Jumps   bool           // the task can jump to its end
 
 	opened      op.TaskOpened
 	own, parent steps.Step
@@ -235,7 +236,7 @@ func (w *watch) step(id int) (*stepDetail, error) {
 		if n.Step == id {
 			st := w.builder.State()
 			d := &stepDetail{Node: n, Signs: picture.Signs(n), opened: st.Opened, own: st.Steps.At(id),
-				parent: st.Steps.At(n.Parent)}
+				parent: st.Steps.At(n.Parent), Jumps: st.Opened.Origin == nil && st.CanJump(n.Step) == nil}
 			if n.ParentRow >= 0 {
 				d.before = nodes[n.ParentRow].Commit
 			}

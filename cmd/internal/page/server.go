@@ -42,6 +42,7 @@ var ErrNotLoopback = errors.New("not an address of this machine alone")
 type Service interface {
 	listing
 	records
+	steering
 }
 
 type listing interface {
@@ -187,6 +188,8 @@ func (s *Server) routes() {
 	s.handle("GET /tasks/{task}", s.showTask)
 	s.handle("GET /tasks/{task}/live", s.showLive)
 	s.handle("POST /tasks/{task}/answer", s.answer)
+	s.handle("GET /tasks/{task}/jump", s.planJump)
+	s.handle("POST /tasks/{task}/steer", s.steer)
 	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
 	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
 	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)

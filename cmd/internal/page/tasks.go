@@ -173,7 +173,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	if p.Auto != nil && p.Auto.Step != nil {
 		p.Auto.Step.compare(r.Context(), s, p.ID)
 	}
-	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Script: "timeline.js",
+	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Done: did(r.URL.Query().Get("did")), Script: "timeline.js",
 		Style: "timeline.css", Body: p})
 }
 

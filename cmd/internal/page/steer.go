@@ -1,0 +1,112 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"anamnesis/cmd/internal/show"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/session"
+)
+
+// steering acts on tasks, running or not.
+type steering interface {
+	Say(ctx context.Context, task, text string) error
+	Stop(ctx context.Context, task, from string) error
+	PlanJump(ctx context.Context, task, dir string, j op.JumpRequested) (inspect.JumpPlan, error)
+	Jump(ctx context.Context, task, dir string, j op.JumpRequested, c session.Client) (session.Jumped, error)
+}
+
+const (
+	planWidth = 100 // columns
+	fromPage  = "the page"
+)
+
+// did says what a form has done, by the name that the redirect carries.
+func did(name string) string {
+	return map[string]string{
+		"say":       "Sent. The agent reads it with its next request.",
+		"stop":      "The turn ends; a running command has time to end by itself.",
+		"scheduled": "The task jumps when its present step is complete.", "jump": "The task has jumped.",
+	}[name]
+}
+
+// steer performs what a form of a task's page asks for.
+func (s *Server) steer(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id, f, ctx := r.PathValue("task"), r.PostForm, r.Context()
+	act, text := f.Get("act"), strings.TrimSpace(f.Get("text"))
+	var err error
+	switch act {
+	case "say":
+		err = s.tasks.Say(ctx, id, text)
+	case "stop":
+		err = s.tasks.Stop(ctx, id, fromPage)
+	case "jump":
+		var res session.Jumped
+		j, bad := s.jumpOf(id, f)
+		if bad != nil {
+			return bad
+		}
+		// A browser that leaves does not cut off a jump.
+		res, err = s.tasks.Jump(context.WithoutCancel(ctx), id, "", j, session.Client{})
+		if len(res.Warnings) > 0 && err == nil {
+			return s.render(w, http.StatusOK, "problem", view{Title: did("jump"), Body: strings.Join(res.Warnings, "\n")})
+		}
+		if res.Scheduled {
+			act = "scheduled"
+		}
+	default:
+		return refuse(http.StatusBadRequest, "%q is nothing that can be done to a task.", act)
+	}
+	if err != nil {
+		return err
+	}
+	http.Redirect(w, r, taskPath(id)+"?did="+act, http.StatusSeeOther)
+	return nil
+}
+
+// jumpOf reads the jump that a form or an address asks for.
+func (s *Server) jumpOf(task string, f url.Values) (op.JumpRequested, error) {
+	st, err := s.tasks.State(task)
+	if err != nil {
+		return op.JumpRequested{}, err
+	}
+	if o := st.Opened.Origin; o != nil {
+		return op.JumpRequested{}, refuse(http.StatusConflict, "This is a session of %s, which 'anamnesis jump %s' takes back.", o.Agent, task)
+	}
+	to, err := strconv.Atoi(f.Get("to"))
+	if err != nil {
+		return op.JumpRequested{}, refuse(http.StatusBadRequest, "%q is not a step. Go back to the task.", f.Get("to"))
+	}
+	return op.JumpRequested{To: to, Reason: strings.TrimSpace(f.Get("text"))}, nil
+}
+
+// planView is the page on which a jump is confirmed.
+type planView struct {
+	Task, Path, Plan string
+	To               int
+}
+
+// planJump shows what a jump would do.
+func (s *Server) planJump(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("task")
+	j, err := s.jumpOf(id, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	plan, err := s.tasks.PlanJump(r.Context(), id, "", j)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	(&show.Printer{Out: &text, Err: &text, Width: planWidth}).JumpPlan(id, plan)
+	v := planView{id, taskPath(id), text.String(), j.To}
+	return s.render(w, http.StatusOK, "jump", view{Title: "Jump to step " + strconv.Itoa(j.To) + " · " + id, Section: "/tasks", Body: v})
+}
