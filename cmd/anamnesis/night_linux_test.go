@@ -248,7 +248,7 @@ func TestNight(t *testing.T) {
 	t.Parallel()
 	heavy(t)
 	s := &nightServer{t: t, faults: nightFaults(), beside: map[string]any{}, asked: map[string]int{},
-		reached: map[int]chan struct{}{140: make(chan struct{}), 220: make(chan struct{})}}
+		reached: map[int]chan struct{}{90: make(chan struct{}), 140: make(chan struct{}), 220: make(chan struct{})}}
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	home, dir := t.TempDir(), t.TempDir()
@@ -275,7 +275,14 @@ func TestNight(t *testing.T) {
 		}
 		return out.String()
 	}
-	cmd, out := begin("run", "--task", "night", "--model", "deepseek-chat", "--approval", "auto", "--max-steps", "400", "--until", "sh check.sh", "write one, two and three")
+	cmd, out := begin("run", "--task", "night", "--model", "deepseek-chat", "--approval", "auto", "--max-steps", "400", "--when-asked", "wait", "--until", "sh check.sh", "write one, two and three")
+	<-s.reached[90]
+	for { // the question takes a moment to be asked
+		answer, _ := begin("answer", "night", "Port 9090, please.")
+		if answer.Wait() == nil || t.Context().Err() != nil {
+			break
+		}
+	}
 	<-s.reached[140]
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
@@ -304,7 +311,7 @@ func TestNight(t *testing.T) {
 		"(?m)^  done ", `the agent: All parts are written and checked\.`, "first: step 0: 0 of 3", `step 18\d: .* of 3`, `last:  step \d+: .*passed`,
 		"misses quoted fields; use the library", "lost at a restart; keep it in a file", "hides the fault; give up after three",
 		"overloaded", "Overloaded", "Rate limit reached", "Usage limit reached", `status 502\): \(a web page\)`, "Try again in 11 minutes", "The model crashed",
-		"stream_options", `waiting for the provider 2[1-9]m`, `added +\+1 +-0 +three`,
+		"stream_options", "Which port", `waiting for the provider 2[1-9]m`, `added +\+1 +-0 +three`,
 	} {
 		if !regexp.MustCompile(want).MatchString(report) {
 			t.Errorf("the report lacks %s", want)
