@@ -1,5 +1,10 @@
 package op
 
+import (
+	"cmp"
+	"strings"
+)
+
 // What questions are about.
 const (
 	AboutCall     = "call"     // whether a call may run
@@ -45,6 +50,19 @@ type Answer struct {
 	Always  bool   `json:"always,omitempty"`   // and exactly this again in this directory
 	Args    string `json:"args,omitempty"`     // the call's arguments as the user edited them; then decided anew, regardless of Allow
 	Text    string `json:"text,omitempty"`     // words to the model, which survive jumps; of AboutLimit: the new limit
+}
+
+// Words returns an answer as a user reads it.
+func (a *Answer) Words() string {
+	switch {
+	case a.Args != "":
+		return "edited: " + a.Args
+	case a.Always:
+		return "always"
+	case a.Allow:
+		return strings.TrimSuffix("yes, "+a.Text, ", ")
+	}
+	return cmp.Or(a.Text, "no")
 }
 
 // QuestionAnswered is the first answer to a question.

@@ -68,30 +68,40 @@ type Count struct {
 	Op   uint64 `json:"op"` // the last time
 }
 
+// Question is a question to the user.
+type Question struct {
+	Line
+	Answer string `json:"answer,omitempty"` // empty: it is open, or was dropped
+	By     string `json:"by,omitempty"`     // who answered, and from where
+	Open   bool   `json:"open,omitempty"`
+}
+
 // Report is what happened in a task.
 type Report struct {
-	Task    string    `json:"task"`
-	Dir     string    `json:"dir"`
-	Model   string    `json:"model"`
-	State   string    `json:"state"`           // as in the list of tasks
-	Waits   string    `json:"waits,omitempty"` // what the task waits for
-	Began   time.Time `json:"began"`
-	Last    time.Time `json:"last"`
-	Steps   int       `json:"steps"`
-	Ops     uint64    `json:"ops"`
-	Asked   []Line    `json:"asked"` // the user's requests
-	Ended   *Line     `json:"ended,omitempty"`
-	Answer  *Line     `json:"answer,omitempty"`
-	Goal    []Check   `json:"goal"` // runs of its checks
-	Left    []Path    `json:"left"`
-	Tests   []Tests   `json:"tests"`
-	Files   []File    `json:"files"`
-	NoFiles string    `json:"no_files,omitempty"` // why Files is not known
-	Learned []Line    `json:"learned"`
-	Outside []Line    `json:"outside"` // commands that reached beyond the directory
-	Open    []Line    `json:"open"`    // todos and questions that are not answered
-	Faults  []Count   `json:"faults"`  // of the provider
-	Repairs []Count   `json:"repairs"` // of the provider's oddities; see op.Oddities
+	Task      string     `json:"task"`
+	Dir       string     `json:"dir"`
+	Model     string     `json:"model"`
+	State     string     `json:"state"`           // as in the list of tasks
+	Waits     string     `json:"waits,omitempty"` // what the task waits for
+	Began     time.Time  `json:"began"`
+	Last      time.Time  `json:"last"`
+	Steps     int        `json:"steps"`
+	Ops       uint64     `json:"ops"`
+	Asked     []Line     `json:"asked"` // the user's requests
+	Ended     *Line      `json:"ended,omitempty"`
+	Answer    *Line      `json:"answer,omitempty"`
+	Questions []Question `json:"questions"`
+	Breaks    []Line     `json:"breaks"` // where a process that worked on the task ended, and another one went on
+	Goal      []Check    `json:"goal"`   // runs of its checks
+	Left      []Path     `json:"left"`
+	Tests     []Tests    `json:"tests"`
+	Files     []File     `json:"files"`
+	NoFiles   string     `json:"no_files,omitempty"` // why Files is not known
+	Learned   []Line     `json:"learned"`
+	Outside   []Line     `json:"outside"` // commands that reached beyond the directory
+	Open      []Line     `json:"open"`    // todos and questions that are not answered
+	Faults    []Count    `json:"faults"`  // of the provider
+	Repairs   []Count    `json:"repairs"` // of the provider's oddities; see op.Oddities
 
 	ModelTime   time.Duration `json:"model_ns"`
 	ToolTime    time.Duration `json:"tool_ns"`
@@ -123,9 +133,20 @@ func (r *Report) Add(o op.Op) {
 		r.Task, r.Dir, r.Model = b.Task, b.Dir, b.Model
 	case *op.TaskResumed:
 		r.Model = cmp.Or(b.Model, r.Model)
+		r.resumed(o, b)
 	case *op.UserSaid:
-		r.Asked = append(r.Asked, line(o, b.Text))
+		if b.Source != op.SourceAnswer {
+			r.Asked = append(r.Asked, line(o, b.Text))
+		}
 		r.Ended = nil
+	case *op.QuestionAsked:
+		r.Questions = append(r.Questions, Question{Line: line(o, b.Text)})
+	case *op.QuestionAnswered:
+		for i := range r.Questions {
+			if q := &r.Questions[i]; q.Op == b.Asked {
+				q.Answer, q.By = quote.CutBytes(b.Words(), maxText), b.By+", "+b.From
+			}
+		}
 	case *op.ModelReplied:
 		r.ModelTime += time.Duration(b.Millis) * time.Millisecond
 		r.Usage = r.Usage.Plus(b.Usage)
@@ -177,6 +198,19 @@ func (r *Report) Add(o op.Op) {
 		ended := line(o, text)
 		r.Ended = &ended
 	}
+}
+
+// resumed notes that another process goes on with the task.
+func (r *Report) resumed(o op.Op, b *op.TaskResumed) {
+	switch {
+	case b.Why != "":
+		r.Breaks = append(r.Breaks, line(o, "the model "+b.Model+" took over: "+b.Why))
+	case r.Ended == nil:
+		r.Breaks = append(r.Breaks, line(o, "the process had ended without a word; resumed"))
+	case !strings.HasPrefix(r.Ended.Text, "done"):
+		r.Breaks = append(r.Breaks, line(o, r.Ended.Text+"; resumed"))
+	}
+	r.Ended = nil
 }
 
 func (r *Report) count(list *[]Count, what string, seq uint64) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -35,6 +36,10 @@ func (s *Service) Report(ctx context.Context, task string) (*report.Report, erro
 		if t.Status != op.TodoDone {
 			r.Open = append(r.Open, report.Line{Text: t.Title})
 		}
+	}
+	for i := range r.Questions {
+		q := &r.Questions[i]
+		q.Open = slices.ContainsFunc(st.Questions, func(o state.Question) bool { return o.Seq == q.Op && o.Answer == nil })
 	}
 	if r.Files, err = s.changedFiles(ctx, st, r); err != nil {
 		r.NoFiles = err.Error()

@@ -35,6 +35,8 @@ func Text(r *report.Report, long, md bool) string {
 	v.title("Task "+r.Task, fmt.Sprintf("%s, in %s", r.Model, r.Dir))
 	v.asked(r)
 	v.outcome(r)
+	v.questions(r)
+	v.lines("Interruptions", r.Breaks, shortList)
 	v.goal(r)
 	v.tests(r)
 	v.paths(r)
@@ -122,6 +124,27 @@ func (v *view) asked(r *report.Report) {
 			v.rest(n-3, "requests")
 		}
 	}
+}
+
+func (v *view) questions(r *report.Report) {
+	if len(r.Questions) == 0 {
+		return
+	}
+	v.head("Questions")
+	n := v.some(len(r.Questions), shortList)
+	for _, q := range r.Questions[len(r.Questions)-n:] { // the newest
+		text := q.Text + ": "
+		switch {
+		case q.Answer != "":
+			text += fmt.Sprintf("%s (%s)", q.Answer, q.By)
+		case q.Open:
+			text += "open: anamnesis answer " + r.Task
+		default:
+			text += "no longer asked"
+		}
+		v.item(text, q.Op)
+	}
+	v.rest(len(r.Questions)-n, "before")
 }
 
 func (v *view) outcome(r *report.Report) {

@@ -5,8 +5,10 @@
 package seat
 
 import (
+	"anamnesis/cmd/internal/reportview"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 
@@ -96,7 +98,7 @@ func (s *Seat) Run(ctx context.Context, w Work) error {
 	if err := s.complete(svc, set, &r); err != nil {
 		return err
 	}
-	err = s.turns(ctx, set, w, func(c session.Client) (*session.Session, error) { return svc.Start(ctx, r, c) })
+	err = s.turns(ctx, svc, set, w, func(c session.Client) (*session.Session, error) { return svc.Start(ctx, r, c) })
 	if errors.Is(err, session.ErrNoModel) && s.Interactive() {
 		if taken, err := s.Welcome(ctx, set, w.Model); !taken {
 			return err
@@ -129,13 +131,13 @@ func (s *Seat) Resume(ctx context.Context, w Work, args []string) error {
 		return s.draw(ctx, svc, set, w, tui.Options{Task: id, Text: message, Once: true})
 	}
 	set.Resumed(&w.Settings)
-	return s.turns(ctx, set, w, func(c session.Client) (*session.Session, error) {
+	return s.turns(ctx, svc, set, w, func(c session.Client) (*session.Session, error) {
 		return svc.Resume(ctx, id, message, w.Settings, c)
 	})
 }
 
 // turns opens a session in plain lines and runs its turns.
-func (s *Seat) turns(ctx context.Context, set *settings.Settings, w Work,
+func (s *Seat) turns(ctx context.Context, svc *session.Service, set *settings.Settings, w Work,
 	open func(session.Client) (*session.Session, error)) error {
 	keys := s.Keys()
 	var p view.Printer
@@ -165,7 +167,24 @@ func (s *Seat) turns(ctx context.Context, set *settings.Settings, w Work,
 	if err = session.JoinClose(err, opened.Close()); err == nil && again != "" {
 		return s.Resume(ctx, w, []string{opened.Task, again})
 	}
+	if !s.stay && !w.Show.Quiet && ctx.Err() == nil {
+		s.report(ctx, svc, w.Show, opened.Task)
+	}
 	return err
+}
+
+// report says what happened in a task that a command ran.
+func (s *Seat) report(ctx context.Context, svc *session.Service, how console.Show, task string) {
+	r, err := svc.Report(ctx, task)
+	switch {
+	case err != nil:
+		s.Warn("no report: " + exit.Text(err))
+	case how.JSON:
+		view.JSONReport(s.Out, r)
+	default:
+		r.Answer = nil // it was just shown
+		fmt.Fprint(s.Err, "\n"+reportview.Text(r, false, false))
+	}
 }
 
 // draw shows a session on the terminal. If there is no model, it offers those found.

@@ -242,18 +242,7 @@ func QuestionText(q *op.QuestionAsked) string {
 
 // answeredLine says who answered what, from where.
 func answeredLine(b *op.QuestionAnswered) Line {
-	text := "no"
-	switch {
-	case b.Args != "":
-		text = "edited: " + b.Args
-	case b.Always:
-		text = "always"
-	case b.Allow:
-		text = strings.TrimSuffix("yes, "+b.Text, ", ")
-	case b.Text != "":
-		text = b.Text
-	}
-	l := plain("%s answered op %d from %s: %s", b.By, b.Asked, b.From, oneLine(text))
+	l := plain("%s answered op %d from %s: %s", b.By, b.Asked, b.From, oneLine(b.Words()))
 	if b.From != question.FromTerminal {
 		l.Icon, l.Short = "»", "answer"
 	}
