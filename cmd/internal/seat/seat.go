@@ -167,24 +167,21 @@ func (s *Seat) turns(ctx context.Context, svc *session.Service, set *settings.Se
 	if err = session.JoinClose(err, opened.Close()); err == nil && again != "" {
 		return s.Resume(ctx, w, []string{opened.Task, again})
 	}
-	if !s.stay && !w.Show.Quiet && ctx.Err() == nil {
-		s.report(ctx, svc, w.Show, opened.Task)
+	if !s.stay && !w.Show.Quiet && !w.Show.JSON && ctx.Err() == nil {
+		s.report(ctx, svc, opened.Task)
 	}
 	return err
 }
 
 // report says what happened in a task that a command ran.
-func (s *Seat) report(ctx context.Context, svc *session.Service, how console.Show, task string) {
+func (s *Seat) report(ctx context.Context, svc *session.Service, task string) {
 	r, err := svc.Report(ctx, task)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.Warn("no report: " + exit.Text(err))
-	case how.JSON:
-		view.JSONReport(s.Out, r)
-	default:
-		r.Answer = nil // it was just shown
-		fmt.Fprint(s.Err, "\n"+reportview.Text(r, false, false))
+		return
 	}
+	r.Answer = nil // it was just shown
+	fmt.Fprint(s.Err, "\n"+reportview.Text(r, false, false))
 }
 
 // draw shows a session on the terminal. If there is no model, it offers those found.

@@ -18,7 +18,6 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/report"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -309,14 +308,6 @@ func (p *jsonPrinter) write(v any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.enc.Encode(v)
-}
-
-// JSONReport writes what happened in a task as an object of the stream.
-func JSONReport(w io.Writer, r *report.Report) {
-	(&jsonPrinter{enc: json.NewEncoder(w)}).write(struct {
-		Type string `json:"type"`
-		*report.Report
-	}{"report", r})
 }
 
 func (p *jsonPrinter) Op(o op.Op) {
