@@ -54,6 +54,7 @@ type textPrinter struct {
 	outputs  Outputs
 	calls    map[string]op.Call
 	midLine  bool
+	at       time.Time     // of the operation that is shown
 	fault    string        // of the last retry
 	wait     op.Wait       // the wait shown
 	told     time.Duration // what was left of it when that was last shown
@@ -163,7 +164,11 @@ func (p *textPrinter) line(format string, args ...any) {
 		text = wrapped(text, p.width)
 	}
 	if p.log && indent == "" {
-		text = time.Now().Format("01-02 15:04:05 ") + text
+		at := p.at
+		if at.IsZero() {
+			at = time.Now()
+		}
+		text = at.Local().Format("01-02 15:04:05 ") + text
 	}
 	fmt.Fprintln(p.progress, text)
 }
@@ -171,6 +176,8 @@ func (p *textPrinter) line(format string, args ...any) {
 func (p *textPrinter) Op(o op.Op) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.at = o.Time
+	defer func() { p.at = time.Time{} }()
 	switch b := o.Body.(type) {
 	case *op.ModelReplied:
 		for _, c := range b.Calls {

@@ -1,11 +1,14 @@
 package term
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/testrun"
+	"anamnesis/opstream/op"
 )
 
 func TestTestsLine(t *testing.T) {
@@ -27,5 +30,20 @@ func TestTestsLine(t *testing.T) {
 		if got := TestsLine(&experience.Check{Command: tt.command, Result: tt.run}); got != tt.want {
 			t.Errorf("%+v\ngot  %s\nwant %s", tt.run, got, tt.want)
 		}
+	}
+}
+
+// TestLogTime: a line of a log has the time of its operation, which may be older than the line.
+func TestLogTime(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.Local)
+	NewText(nil, f, 80, "", NoOutputs).Op(op.Op{Time: at, Body: &op.UserSaid{Text: "Mind the gap.", Source: op.SourceSteer}})
+	text, err := os.ReadFile(f.Name())
+	if want := "03-04 05:06:07 » Mind the gap.\n"; err != nil || string(text) != want {
+		t.Errorf("%q, %v", text, err)
 	}
 }
