@@ -52,6 +52,9 @@ func (r *Record) Add(o *op.Op) {
 	}
 }
 
+// Installed reports whether a command that installs something has succeeded.
+func (r *Record) Installed() bool { return len(r.setup) > 0 }
+
 // Task returns what the operations so far show; false if they show nothing to count. Paths within the world
 // are relative to it.
 func (r *Record) Task() (Task, bool) {

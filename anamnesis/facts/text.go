@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -139,6 +140,33 @@ func (f *Fact) String() string {
 		}
 	}
 	return f.Line
+}
+
+// NeverStarts returns the fact by which a command would never start, where enough tasks agree and no user words it
+// otherwise, and the facts of what runs tests. A line that has another way out, installs something or only asks for a
+// version is not meant.
+func NeverStarts(known []Fact, command string) (f *Fact, works []Fact) {
+	if strings.Contains(command, "||") {
+		return nil, nil
+	}
+	for _, step := range shell.Steps(command) {
+		if installs().MatchString(strings.Join(step.Words, " ")) || slices.ContainsFunc(step.Words, onlyAsks().MatchString) {
+			return nil, nil
+		}
+		for i := range known {
+			k := &known[i]
+			if f == nil && k.Line == "" && k.Holds() && !step.Dynamic && (k.Kind == Missing && path.Base(step.Words[0]) == k.Match ||
+				k.Kind == Never && matches(strings.Fields(k.Match), step.Words)) {
+				f = k
+			}
+		}
+	}
+	for _, k := range known {
+		if f != nil && f.Kind == Never && k.Kind == Works {
+			works = append(works, k)
+		}
+	}
+	return f, works
 }
 
 // Source says where a fact was seen: how it is named, when, by whom, and the tasks behind it.

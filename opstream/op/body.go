@@ -170,6 +170,7 @@ type CardsRecalled struct {
 	Query string    `json:"query"`
 	Cards []CardRef `json:"cards"`
 	Text  string    `json:"text"`            // the text for the model; empty if nothing was found
+	Facts []string  `json:"facts,omitempty"` // of the repository, that Text begins with
 	Why   string    `json:"why"`             // start | prompt | jump | asked | failure | warning
 	Error string    `json:"error,omitempty"` // the knowledge base could not be searched
 	// Degraded says why the search used words only. It is set in the first record of that

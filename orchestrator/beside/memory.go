@@ -9,6 +9,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 )
@@ -84,6 +85,15 @@ func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowl
 		return "No card fits.", nil
 	}
 	return text, nil
+}
+
+// Facts words what a directory's repository showed in earlier tasks; empty if that is nothing, the fault if it cannot be read.
+func Facts(svc *session.Service, dir string) string {
+	text, _, err := memory.StartFacts(svc.Home, dir, func(s string) int { return len(s)/bytesPerToken + 1 })
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 // Remember writes a draft card.

@@ -153,6 +153,9 @@ func sourceOf(o op.Op) source {
 		src.words = fmt.Sprintf("the user's words from the steps that the jump from step %d to step %d left, carried over", b.From, b.To)
 	case *op.CardsRecalled:
 		src.rule = fmt.Sprintf("%s recalled (%s)", quote.Number(len(b.Cards), "card"), b.Why)
+		if n := len(b.Facts); n > 0 {
+			src.rule = quote.Number(n, "fact") + " of the repository, " + src.rule
+		}
 	case *op.StrategyGiven:
 		src.rule = fmt.Sprintf("the Reflect-Agent's answer to one jump too many back to step %d", b.To)
 	}

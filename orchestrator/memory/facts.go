@@ -36,6 +36,53 @@ func TellFacts(h taskdir.Home, dir string) (text string, told []facts.Fact, err 
 	return text, told, nil
 }
 
+// Limits of the facts at a start, lead included.
+const (
+	maxFactsTokens = 150
+	factsLead      = "Counted over earlier tasks in this repository:"
+)
+
+// StartFacts returns the text of the facts that a task in a directory is told at its start, in at most 150 tokens by
+// count; empty if there are none. The error says in one line why nothing is told.
+func StartFacts(h taskdir.Home, dir string, count func(string) int) (text string, told []facts.Fact, err error) {
+	text, told, err = TellFacts(h, dir)
+	if text == "" || err != nil {
+		return "", nil, err
+	}
+	for text = factsLead + "\n" + text; len(told) > 0 && count(text) > maxFactsTokens; told = told[:len(told)-1] {
+		text = text[:strings.LastIndexByte(text, '\n')]
+	}
+	return text, told, nil
+}
+
+// tellFacts puts the facts of the repository before the cards of a recall.
+func (m *Memory) tellFacts(rec *op.CardsRecalled) {
+	text, told, err := StartFacts(m.Home, m.dir, m.Counter.Count)
+	if err != nil {
+		rec.Damage = append(rec.Damage, err.Error())
+	}
+	for _, f := range told {
+		rec.Facts = append(rec.Facts, f.ID())
+	}
+	if len(told) > 0 {
+		rec.Text = strings.TrimSpace(text + "\n\n" + rec.Text)
+	}
+}
+
+// KnownFacts returns the facts that the task is told, read once; nothing where it has installed something since.
+func (m *Memory) KnownFacts() []facts.Fact {
+	if _, err := m.experienced(); err != nil {
+		return nil // the damage is reported when it matters
+	}
+	m.seenMu.Lock()
+	installed := m.facts.Installed()
+	m.seenMu.Unlock()
+	if installed {
+		return nil
+	}
+	return m.known()
+}
+
 // countFacts adds to the facts of the repository what the task's operations show of it.
 func (m *Memory) countFacts() error {
 	if m.State().Opened.Parent != nil || !m.Advanced() {

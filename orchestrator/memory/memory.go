@@ -46,13 +46,18 @@ type Memory struct {
 	seenMu     sync.Mutex // guards experience and facts
 	experience experience.Log
 	facts      facts.Record
-	trusted    sync.Map // evidence by the text of a card
+	known      func() []facts.Fact // what the task is told
+	trusted    sync.Map            // evidence by the text of a card
 }
 
 // Open opens the user's cards, where new ones are written, and the project's own cards, if dir
 // has any.
 func Open(l *journal.Ledger, dir, global string, mo Options) (*Memory, error) {
 	m := &Memory{Ledger: l, dir: dir, o: mo}
+	m.known = sync.OnceValue(func() []facts.Fact {
+		_, told, _ := TellFacts(m.Home, dir) // the start of the task reports the error
+		return told
+	})
 	o := knowledgebase.Options{Watch: true, Embedder: mo.Embedder, Redact: l.Journal.Redactor().Markers}
 	var err error
 	if m.cards, err = knowledgebase.Open(global, &o); err != nil {

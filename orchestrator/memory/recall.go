@@ -42,6 +42,9 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
+	if why == recallStart {
+		m.tellFacts(rec)
+	}
 	if why == RecallPrompt && rec.Text == "" && rec.Error == "" {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"anamnesis/orchestrator/feature/goal"
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
+	"anamnesis/orchestrator/feature/neverstart"
 	"anamnesis/orchestrator/feature/reflect"
 	"anamnesis/orchestrator/feature/repeat"
 	"anamnesis/orchestrator/feature/research"
@@ -32,6 +33,7 @@ type features struct {
 	jobs      *jobs.Jobs
 	mail      *mail.Sender
 	reflect   *reflect.Agent
+	never     *neverstart.Guard
 	repeat    *repeat.Guard
 	research  *research.Guard
 	subagents *subagents
@@ -56,6 +58,7 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 			return effects
 		}),
 		reflect:  reflect.New(p.Ledger, m, reflecting),
+		never:    neverstart.New(p, m.KnownFacts),
 		repeat:   repeat.New(p, tools, o.Guards.RunUndone),
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
@@ -80,6 +83,7 @@ func (f *features) checks() gate.Checks {
 	return gate.Checks{
 		f.gate.CheckArgs,  // every later check reads its tool and its arguments, which a user sees as they run
 		f.repeat.Check,    // before anybody is asked: the answer would be the same as before
+		f.never.Check,     // the same
 		f.gate.Prepare,    // the approval depends on whether the network is held, and on the preview
 		f.gate.CheckRules, // a rule that refuses needs neither research nor a user
 		f.research.Check,  // before the user, who is not asked about what the agent has to look up

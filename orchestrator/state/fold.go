@@ -218,6 +218,11 @@ func (s *State) decided(b *op.ApprovalDecided) {
 	if b.By == ByUndoneGuard {
 		s.Calls.heldOnce(s.worldNow(), s.Reply.all(), b.Call)
 	}
+	if b.By == ByNeverStarts {
+		for _, fact := range b.Subjects {
+			s.Calls.NeverStarts = put(s.Calls.NeverStarts, fact, true)
+		}
+	}
 }
 
 // said applies a user's words. If the loop guard asked for a strategy, they are it.

@@ -14,6 +14,10 @@ import (
 // back once: the same call again runs.
 const ByUndoneGuard = "guard:undone"
 
+// ByNeverStarts decided that a call did not run, since facts of the repository say that it never starts. Subjects
+// names the fact, by which no later call is held.
+const ByNeverStarts = "guard:never starts"
+
 const (
 	maxUndone       = 256 // calls remembered; beyond, those of the oldest step are forgotten
 	maxUndoneReason = 300 // bytes of a jump's reason that are quoted
@@ -42,6 +46,8 @@ type Calls struct {
 	// Undone are the first world-changing calls of abandoned paths, by world, tool and
 	// arguments.
 	Undone map[loop.Key]Undone `json:",omitempty"`
+	// NeverStarts are the facts of the repository by which a call was held once.
+	NeverStarts map[string]bool `json:",omitempty"`
 }
 
 // undo records which calls a jump has undone that discards some steps: those of the first step

@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +32,7 @@ type Server struct {
 	svc    *session.Service
 	dir    string // the directory the server was started in
 	getenv func(string) string
+	facts  sync.Once // its repository's facts are told once
 }
 
 // New returns a server for the tasks of a directory.

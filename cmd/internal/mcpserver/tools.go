@@ -231,8 +231,12 @@ func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recall
 	if strings.TrimSpace(in.Query) == "" {
 		return "", errors.New("query is empty")
 	}
-	return beside.Recall(ctx, s.svc, dir, task, knowledgebase.Query{Text: in.Query,
+	text, err := beside.Recall(ctx, s.svc, dir, task, knowledgebase.Query{Text: in.Query,
 		K: min(cmp.Or(max(in.Limit, 0), defaultRecall), maxRecall)}, maxResultBytes)
+	if err == nil && task == "" { // no recorder tells an agent without a session what its repository showed
+		s.facts.Do(func() { text = strings.TrimSpace(beside.Facts(s.svc, dir) + "\n\n" + text) })
+	}
+	return text, err
 }
 
 type rememberArgs struct {

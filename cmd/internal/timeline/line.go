@@ -264,7 +264,7 @@ func approvalText(b *op.ApprovalDecided) string {
 		text += map[string]string{"changed": ", since a script that it runs was changed meanwhile",
 			"undone":   ", since a jump has undone the same call",
 			"research": ", by the rule to look up what is new", "lesson": ", since a card says that it fails",
-			"repeat": ", since it repeats an earlier call"}[what]
+			"repeat": ", since it repeats an earlier call", "never starts": ", once, since it never started in earlier tasks here"}[what]
 	default:
 		text += " by the " + strings.Replace(b.By, ":", " ", 1)
 	}
@@ -323,13 +323,15 @@ func recallLine(b *op.CardsRecalled) Line {
 	if len(lines) > 0 {
 		l.Icon = "!"
 	}
-	if n := len(b.Cards); n > 0 {
-		l.Icon = "✦"
-		news := make([]string, n)
-		for i, c := range b.Cards {
-			news[i] = "recalled card " + c.ID + ": " + c.Topic
-		}
-		lines = append(news, lines...)
+	var news []string
+	if n := len(b.Facts); n > 0 {
+		news = append(news, "told "+quote.Number(n, "fact")+" of this repository: "+strings.Join(b.Facts, ", "))
+	}
+	for _, c := range b.Cards {
+		news = append(news, "recalled card "+c.ID+": "+c.Topic)
+	}
+	if len(news) > 0 {
+		l.Icon, lines = "✦", append(news, lines...)
 	}
 	if len(lines) > 0 {
 		l.Text, l.Detail = lines[0], lines[1:]
