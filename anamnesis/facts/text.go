@@ -2,7 +2,6 @@ package facts
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -142,6 +141,19 @@ func (f *Fact) String() string {
 	return f.Line
 }
 
+// Brief words a fact for a file that stays: without counts, which change with each task.
+func (f *Fact) Brief() string {
+	switch said := map[Kind]string{Works: "runs tests", Never: "runs no test", Missing: "is not installed", Timeout: "exceeds the time limit"}[f.Kind]; {
+	case f.Line != "":
+		return f.Line
+	case f.Setup != "":
+		return "`" + f.Match + "` " + said + ", after `" + f.Setup + "`."
+	case said != "":
+		return "`" + f.Match + "` " + said + "."
+	}
+	return "`" + f.Match + "` fails, whatever is changed."
+}
+
 // NeverStarts returns the fact by which a command would never start, where enough tasks agree and no user words it
 // otherwise, and the facts of what runs tests. A line that has another way out, installs something or only asks for a
 // version is not meant.
@@ -149,20 +161,19 @@ func NeverStarts(known []Fact, command string) (f *Fact, works []Fact) {
 	if strings.Contains(command, "||") {
 		return nil, nil
 	}
-	for _, step := range shell.Steps(command) {
-		if installs().MatchString(strings.Join(step.Words, " ")) || slices.ContainsFunc(step.Words, onlyAsks().MatchString) {
+	for _, c := range split(command, "") {
+		if installs().MatchString(strings.Join(c.words, " ")) || slices.ContainsFunc(c.words, onlyAsks().MatchString) {
 			return nil, nil
 		}
 		for i := range known {
 			k := &known[i]
-			if f == nil && k.Line == "" && k.Holds() && !step.Dynamic && (k.Kind == Missing && path.Base(step.Words[0]) == k.Match ||
-				k.Kind == Never && matches(strings.Fields(k.Match), step.Words)) {
+			if f == nil && k.Line == "" && k.Holds() && (k.Kind == Missing && c.words[0] == k.Match || k.Kind == Never && matches(strings.Fields(k.Match), c.words)) {
 				f = k
 			}
 		}
 	}
 	for _, k := range known {
-		if f != nil && f.Kind == Never && k.Kind == Works {
+		if f != nil && k.Kind == Works {
 			works = append(works, k)
 		}
 	}

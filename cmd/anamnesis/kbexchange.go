@@ -44,7 +44,7 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 		Use:   "export --agents-md|--skill [PATH]",
 		Short: "Write the reviewed cards of a project for agents that run no hook",
 		Long: `--agents-md [FILE] writes the lessons of the project you are in to a marked section of AGENTS.md
-(at most 10 lines); --skill [FOLDER] writes a skill "project-lessons" in .agents/skills. Both contain reviewed, untainted cards only;
+(at most 10 lines, after the facts of the repository); --skill [FOLDER] writes a skill "project-lessons" in .agents/skills. Both contain reviewed, untainted cards only;
 retired ones disappear at the next export. The change is shown first and made when you agree
 (--yes). --check changes nothing and fails if the files differ from the cards. A section that
 was edited by hand is not overwritten.`,

@@ -11,6 +11,8 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/orchestrator/memory"
+	"anamnesis/orchestrator/session"
 )
 
 type handoutFlags struct{ agentsMD, skill, check, yes bool }
@@ -30,7 +32,23 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 		defer project.Close()
 		stores = append(stores, project)
 	}
-	h, err := cardfile.PlanHandout(stores, own, f.skill, args)
+	svc, err := a.service()
+	if err != nil {
+		return err
+	}
+	dir, err := session.RealDir(".")
+	if err != nil {
+		return err
+	}
+	_, told, err := memory.TellFacts(svc.Home, dir)
+	if err != nil {
+		a.notef("%v", err)
+	}
+	var lines []string
+	for _, fact := range told {
+		lines = append(lines, fact.Brief())
+	}
+	h, err := cardfile.PlanHandout(stores, own, f.skill, lines, args)
 	if h != nil && !a.json {
 		for _, c := range h.Changes {
 			a.printf("%s", view.Clean(show.LineDiff(c.Path, c.Before, c.Now)))

@@ -22,12 +22,12 @@ type Change struct {
 // PlanSection returns how the file of instructions differs from the cards, nil if it
 // does not, and how many of the cards it then holds. With ErrEdited it returns what would
 // be lost.
-func PlanSection(path string, cards []*card.Card) ([]Change, int, error) {
+func PlanSection(path string, facts []string, cards []*card.Card) ([]Change, int, error) {
 	before, err := read(path)
 	if err != nil {
 		return nil, 0, err
 	}
-	section, held := Section(cards)
+	section, held := Section(facts, cards)
 	now, err := Splice([]byte(before), section)
 	if err != nil {
 		now = marked.ReplaceAllLiteral([]byte(before), []byte(section))
@@ -41,7 +41,7 @@ func PlanSection(path string, cards []*card.Card) ([]Change, int, error) {
 
 // PlanSkill is PlanSection for the skill in a folder of skills. Files of the skill
 // that the cards no longer fill are removed; others in its folder stay.
-func PlanSkill(folder string, cards []*card.Card) (out []Change, held int, err error) {
+func PlanSkill(folder string, _ []string, cards []*card.Card) (out []Change, held int, err error) {
 	root := filepath.Join(folder, SkillName)
 	files, held := Skill(cards)
 	paths := []string{filepath.Join(root, "SKILL.md")}

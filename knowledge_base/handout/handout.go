@@ -88,18 +88,22 @@ func unchanged(text string) bool {
 }
 
 // Section returns the marked section of AGENTS.md, and how many of the cards it
-// holds; without cards it is empty.
-func Section(cards []*card.Card) (text string, held int) {
+// holds; without facts and cards it is empty. The facts stand first, beside the limits.
+func Section(facts []string, cards []*card.Card) (text string, held int) {
 	const why = "written by anamnesis; edit the cards instead"
 	body := heading
+	for _, f := range facts {
+		body += "- " + clip(plain(f), maxLineBytes) + "\n"
+	}
+	maxLines, maxBytes := MaxSectionLines+len(facts), MaxSectionBytes+len(body)-len(heading)
 	for _, c := range cards {
 		with := body + "- " + clip(lesson(c), maxLineBytes) + " (" + c.ID + ")\n"
-		if whole := mark(with, why); len(whole) > MaxSectionBytes || strings.Count(whole, "\n") > MaxSectionLines {
+		if whole := mark(with, why); len(whole) > maxBytes || strings.Count(whole, "\n") > maxLines {
 			break
 		}
 		body, held = with, held+1
 	}
-	if held == 0 {
+	if held == 0 && len(facts) == 0 {
 		return "", 0
 	}
 	return mark(body, why), held

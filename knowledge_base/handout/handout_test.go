@@ -51,7 +51,7 @@ func TestLines(t *testing.T) {
 		"-\treturn 1\n+\treturn 2":    "`return 1` → `return 2`",
 	} {
 		c.Solution = []string{"Changed in a.go:\n```diff\n" + diff + "\n```"}
-		if section, _ := Section([]*card.Card{c}); !strings.Contains(section, "want 2 → Changed in a.go: "+want+" (id)\n") {
+		if section, _ := Section(nil, []*card.Card{c}); !strings.Contains(section, "want 2 → Changed in a.go: "+want+" (id)\n") {
 			t.Errorf("%q, want %q", section, want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestSection(t *testing.T) {
 		c.Solution = []string{strings.Repeat("long ", i*10)}
 		cards = append(cards, c)
 	}
-	section, held := Section(cards)
+	section, held := Section(nil, cards)
 	if len(section) > MaxSectionBytes || strings.Count(section, "\n") > MaxSectionLines || held == 0 || held > 7 {
 		t.Errorf("%d cards in %d bytes:\n%s", held, len(section), section)
 	}
@@ -81,7 +81,7 @@ func TestSection(t *testing.T) {
 			t.Errorf("%q: %v\n%s", file, err, with)
 		}
 		more := string(with) + "after\n"
-		other, _ := Section(cards[:1])
+		other, _ := Section(nil, cards[:1])
 		again, err := Splice([]byte(more), other)
 		if err != nil || !strings.HasPrefix(string(again), file) || !strings.HasSuffix(string(again), other+"after\n") {
 			t.Errorf("replaced: %v\n%s", err, again)
@@ -99,7 +99,7 @@ func TestSection(t *testing.T) {
 	if without, err := Splice(with, ""); err != nil || len(without) != 0 {
 		t.Errorf("removed: %v %q", err, without)
 	}
-	if text, held := Section(nil); text != "" || held != 0 {
+	if text, held := Section(nil, nil); text != "" || held != 0 {
 		t.Errorf("no cards: %q", text)
 	}
 }
@@ -109,7 +109,7 @@ func TestSkill(t *testing.T) {
 	if held != 2 || len(files) != 2 || !strings.Contains(files["references/go.md"], "want 2 (a)") {
 		t.Fatalf("%v", files)
 	}
-	section, _ := Section([]*card.Card{example("a", 1)})
+	section, _ := Section(nil, []*card.Card{example("a", 1)})
 	for _, text := range []string{section, files["references/go.md"]} {
 		if strings.Contains(text, "not handed out") {
 			t.Errorf("the rest of a change is in\n%s", text)

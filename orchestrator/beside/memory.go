@@ -89,7 +89,7 @@ func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowl
 
 // Facts words what a directory's repository showed in earlier tasks; empty if that is nothing, the fault if it cannot be read.
 func Facts(svc *session.Service, dir string) string {
-	text, _, err := memory.StartFacts(svc.Home, dir, func(s string) int { return len(s)/bytesPerToken + 1 })
+	text, _, err := memory.TellFacts(svc.Home, dir)
 	if err != nil {
 		return err.Error()
 	}

@@ -36,28 +36,9 @@ func TellFacts(h taskdir.Home, dir string) (text string, told []facts.Fact, err 
 	return text, told, nil
 }
 
-// Limits of the facts at a start, lead included.
-const (
-	maxFactsTokens = 150
-	factsLead      = "Counted over earlier tasks in this repository:"
-)
-
-// StartFacts returns the text of the facts that a task in a directory is told at its start, in at most 150 tokens by
-// count; empty if there are none. The error says in one line why nothing is told.
-func StartFacts(h taskdir.Home, dir string, count func(string) int) (text string, told []facts.Fact, err error) {
-	text, told, err = TellFacts(h, dir)
-	if text == "" || err != nil {
-		return "", nil, err
-	}
-	for text = factsLead + "\n" + text; len(told) > 0 && count(text) > maxFactsTokens; told = told[:len(told)-1] {
-		text = text[:strings.LastIndexByte(text, '\n')]
-	}
-	return text, told, nil
-}
-
 // tellFacts puts the facts of the repository before the cards of a recall.
 func (m *Memory) tellFacts(rec *op.CardsRecalled) {
-	text, told, err := StartFacts(m.Home, m.dir, m.Counter.Count)
+	text, told, err := TellFacts(m.Home, m.dir)
 	if err != nil {
 		rec.Damage = append(rec.Damage, err.Error())
 	}

@@ -19,7 +19,8 @@ import (
 
 // Handout is the change of files for agents that run no hook.
 type Handout struct {
-	Cards   int      `json:"cards"` // in the files
+	Cards   int      `json:"cards"`           // in the files
+	Facts   int      `json:"facts,omitempty"` // in the section
 	Changed []string `json:"changed"`
 	Tainted []string `json:"tainted,omitempty"` // reviewed cards of the project that are left out
 	Drafts  int      `json:"drafts,omitempty"`  // of the project, which are left out
@@ -29,11 +30,11 @@ type Handout struct {
 	Changes  []handout.Change `json:"-"`
 }
 
-// PlanHandout plans to write the reviewed cards of the present directory's project, from
+// PlanHandout plans to write the facts and the reviewed cards of the present directory's project, from
 // some stores, into a section of AGENTS.md or a skill. own is the project's own folder of
 // cards. args may name another target. Where a user changed what was written, the error
 // comes with the changes that it keeps from being made.
-func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []string) (*Handout, error) {
+func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, facts, args []string) (*Handout, error) {
 	dir, err := session.RealDir(".")
 	if err != nil {
 		return nil, err
@@ -52,10 +53,13 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 		target = args[0]
 	}
 	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted, Drafts: drafts}
-	h.Changes, h.Cards, err = plan(target, cards)
+	h.Changes, h.Cards, err = plan(target, facts, cards)
 	if errors.Is(err, handout.ErrEdited) {
 		return h, exit.With(exit.Refused, fmt.Errorf(
 			"%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
+	}
+	if !skill {
+		h.Facts = len(facts)
 	}
 	for _, c := range h.Changes {
 		h.Changed = append(h.Changed, c.Path)
@@ -84,6 +88,9 @@ func (h *Handout) String() string {
 		held = "no card in " + h.Target + ": all reviewed cards of this project are left out"
 	case h.Reviewed == 0:
 		held = "no card in " + h.Target + ": this project has no reviewed card"
+	}
+	if h.Facts > 0 {
+		held += ", " + quote.Number(h.Facts, "fact")
 	}
 	return held + ", " + quote.Number(len(h.Changes), "file") + " changed"
 }

@@ -32,9 +32,9 @@ func (g *Guard) Check(_ context.Context, c *gate.Call) ([]op.Body, error) {
 	if f == nil || g.place.State().Calls.NeverStarts[f.ID()] {
 		return nil, nil
 	}
-	why := "Not run, this once. In earlier tasks here: " + f.String()
+	why := "Not run, this once. Earlier tasks here: " + f.String() + "."
 	for _, w := range works {
-		why += " " + w.String()
+		why += " " + w.String() + "."
 	}
 	return c.Refuse(why+" If something has changed since, make the same call again: it runs.",
 		&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByNeverStarts, Subjects: []string{f.ID()}}), nil
