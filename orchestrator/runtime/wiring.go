@@ -51,7 +51,7 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 	g.Env = env.of
 	f := features{
 		gate: gate.New(p, g),
-		goal: goal.New(p, p.Sandbox.Get),
+		goal: goal.New(p, p.Sandbox.Get, o.Callbacks.Progress),
 		jobs: js,
 		mail: mail.New(p, func(ops []op.Op) []string {
 			effects, _ := subagentsIn(p, ops)

@@ -143,6 +143,8 @@ func next(s *State, lim Limits) Action {
 		act := endOfAnswer(s.Turn)
 		switch {
 		case act.Reason != "done":
+		case len(s.Goal.Until) > 0 && !s.Steps.At(s.Current).Saved:
+			return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf("the check cannot run, since step %d has no checkpoint: %s", s.Current, s.Steps.At(s.Current).NoCheckpoint)}
 		case s.checkDue(true, false) && lim.TimeUp && !s.Goal.fast():
 			act = Action{Kind: ActEndTurn, Reason: "limit"}
 			act.Reached, act.Detail = overBudget(s, lim)

@@ -144,7 +144,7 @@ func firstLine(k op.Check) string {
 	if f.Silent {
 		return ""
 	}
-	return cmp.Or(f.Line, f.Signature)
+	return strings.Trim(cmp.Or(f.Line, f.Signature), "[]")
 }
 
 // brokeWords says which step broke the check.

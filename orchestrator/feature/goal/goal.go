@@ -31,6 +31,8 @@ const (
 	// MaxTime bounds one check, LastTime one that runs when the task's time is over.
 	MaxTime  = 30 * time.Minute
 	LastTime = time.Minute
+	// slow is how long a check runs before that is shown.
+	slow = 10 * time.Second
 	// maxText and maxLines bound the end of a check's output, for the model and for the record.
 	maxText  = 2_000 // bytes
 	maxLines = 20
@@ -42,12 +44,13 @@ const (
 type Checker struct {
 	place *workspace.Place
 	box   func(context.Context) (*guard.Sandbox, error)
+	shows func(c op.Call, text string)
 }
 
 // New returns what runs the checks of the task that works in a place. box returns the confinement of its
-// commands.
-func New(p *workspace.Place, box func(context.Context) (*guard.Sandbox, error)) *Checker {
-	return &Checker{place: p, box: box}
+// commands; shows shows that a check is still running, and may be nil.
+func New(p *workspace.Place, box func(context.Context) (*guard.Sandbox, error), shows func(op.Call, string)) *Checker {
+	return &Checker{place: p, box: box, shows: shows}
 }
 
 // Run runs the checks and records what they say. asked: the agent has said that it is done. longest
@@ -146,6 +149,10 @@ func (c *Checker) run(ctx context.Context, command, earlier string, longest time
 		fork.Beneath = beneath(c.place.Dir, earlier, "")
 	}
 	exec := run.Exec{Name: "The check", Path: "/bin/bash", Args: []string{"bash", "-c", command}, Timeout: longest}
+	if c.shows != nil {
+		late := time.AfterFunc(slow, func() { c.shows(op.Call{Name: "the check"}, quote.Squash(command)+" is still running") })
+		defer late.Stop()
+	}
 	var res tool.Result
 	forked, ok := box.InFork(fork)
 	switch {
