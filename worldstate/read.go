@@ -196,6 +196,17 @@ func Identity(dir string) (ids []string, first func() string) { return usergit.I
 // repository all are empty.
 func GitAround(dir string) (gitDir, common string, outer ignore.Chain) { return usergit.Around(dir) }
 
+// Where a user's repository stands, and what reads that again and again.
+type (
+	GitState  = usergit.State
+	GitReader = usergit.Reader
+	// GitCommand is a git command that runs nothing which the repository names.
+	GitCommand = usergit.Command
+)
+
+// GitIndexInfo is usergit.IndexInfo.
+func GitIndexInfo(staged string) string { return usergit.IndexInfo(staged) }
+
 // The types of Diff, Renames and Patch.
 type (
 	// Change is one Path that differs, of a Kind: Old is nil when it was added, New when it was deleted.

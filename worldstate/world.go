@@ -401,6 +401,14 @@ func (w *World) Watching() (on bool, why string) {
 	return w.track.Watching()
 }
 
+// Repositories returns where the git repository around the world and those inside are, as the last
+// Save found them: paths relative to the world, at most so many.
+func (w *World) Repositories(most int) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.track.Repositories(most)
+}
+
 // Dir returns the world's directory, absolute and without symbolic links.
 func (w *World) Dir() string { return w.dir }
 

@@ -101,6 +101,9 @@ func (w *Tracker) LastListing() *tree.Listing {
 	return &tree.Listing{Root: w.knows.Root}
 }
 
+// Repositories returns where the repositories are that the last scan found; see usergit's Tops.
+func (w *Tracker) Repositories(most int) []string { return w.repo.Tops(most) }
+
 // IsExcluded reports whether a path is, or is inside, one that is never part of the world.
 func (w *Tracker) IsExcluded(path string) bool {
 	if w.Excluded[path] {

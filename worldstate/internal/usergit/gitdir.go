@@ -27,6 +27,7 @@ type Repository struct {
 	// gitDir and common are the git directory and the one that linked worktrees share; empty
 	// without a repository.
 	gitDir, common string
+	up             string        // from its top to the world
 	Sources        []fsys.Source // the files that all this was read from
 	// Nested are the repositories inside, by directory; see nested.go.
 	Nested map[string]*Repository
@@ -111,6 +112,20 @@ func readRepository(world string) *Repository {
 	return r
 }
 
+// Tops returns where the .git of the repository around the world and of those inside is, relative to
+// the world, at most so many.
+func (r *Repository) Tops(most int) (dirs []string) {
+	if r != nil && r.gitDir != "" {
+		top, err := filepath.Rel(filepath.Join("/", r.up), "/")
+		if err != nil { // impossible: both are absolute
+			return nil
+		}
+		dirs = append(dirs, top)
+	}
+	dirs = append(dirs, r.NestedDirs()...)
+	return dirs[:min(most, len(dirs))]
+}
+
 // Around implements worldstate.GitAround.
 func Around(dir string) (gitDir, common string, outer ignore.Chain) {
 	r := readRepository(dir)
@@ -145,7 +160,7 @@ func (r *Repository) readGit(top, up string) {
 		}
 	}
 	r.readIndex(filepath.Join(gitDir, "index"), up)
-	r.gitDir, r.common = gitDir, common
+	r.gitDir, r.common, r.up = gitDir, common, up
 }
 
 func (r *Repository) addNote(path string, err error) {
