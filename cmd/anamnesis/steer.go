@@ -85,7 +85,7 @@ func (a *app) showQuestion(svc *session.Service, task string) error {
 
 func (a *app) jumpCommand() *cobra.Command {
 	var reason, dir string
-	var compact, overwrite, dryRun, proceed bool
+	var compact, overwrite, dryRun, git, proceed bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "jump [TASK] STEP",
 		Short: "Move a task back or forward to the end of a step",
@@ -97,6 +97,11 @@ path later (a conflict, which is listed). --overwrite reverts them, too. What ch
 of the agent ran is yours where it is known that the call did not change it. The world before the
 jump is saved and named.
 
+--git also moves HEAD, the branch that was checked out, and the index of the git repositories of the
+directory to where they stood at the end of STEP. What the jump does is printed first. Commits that
+nothing else would name, and what is staged, are kept under refs/anamnesis/left/. No hook runs. A
+repository in the middle of a rebase, merge or the like is refused, and so is the whole jump.
+
 --dry-run prints what the jump would do, including whether a pass would compact the discarded
 steps. --continue opens a copy of a Claude Code session that ends with STEP, with a note about
 what was reverted and learned; without a terminal the commands are printed.`,
@@ -105,7 +110,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 		if err != nil {
 			return err
 		}
-		j := op.JumpRequested{To: to, Reason: reason, Compact: compact, Overwrite: overwrite}
+		j := op.JumpRequested{To: to, Reason: reason, Compact: compact, Overwrite: overwrite, Git: git}
 		if proceed && (dryRun || a.json) {
 			return exit.Usagef("--continue goes with neither --dry-run nor --json")
 		}
@@ -114,6 +119,12 @@ what was reverted and learned; without a terminal the commands are printed.`,
 		}
 		if svc, _, err = a.configured(cmp.Or(dir, ".")); err != nil {
 			return err
+		}
+		if git && !a.json {
+			// A jump that was interrupted is finished first; it was shown when it began.
+			if err := a.showJump(cmd.Context(), svc, task, dir, j); err != nil && !errors.Is(err, taskdir.ErrPending) {
+				return err
+			}
 		}
 		if proceed {
 			return a.jumpOn(cmd.Context(), svc, task, dir, j)
@@ -124,6 +135,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown to the agent")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false,
 		"revert your own changes after STEP, too; they are saved in any case")
+	cmd.Flags().BoolVar(&git, "git", false, "move HEAD, its branch and the index of your git repositories, too")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
 	cmd.Flags().BoolVar(&proceed, "continue", false, "continue the Claude Code session at STEP")
 	a.jsonFlag(cmd, "one JSON object")

@@ -16,6 +16,8 @@ type JumpRequested struct {
 	Compact bool   `json:"fold,omitempty"` // the user forces the anamnesis pass
 	// Overwrite reverts a user's edits, too; they are saved all the same.
 	Overwrite bool `json:"overwrite,omitempty"`
+	// Git moves the user's git repositories, too: HEAD, its branch and the index.
+	Git bool `json:"git,omitempty"`
 	// Mail is the D-Mail this is the request of; nil for other jumps.
 	Mail *Mail `json:"mail,omitempty"`
 }
@@ -56,6 +58,8 @@ type JumpIntended struct {
 	// the jump restores the user's version.
 	Conflicts  []string `json:"conflicts,omitempty"`
 	NConflicts int      `json:"n_conflicts,omitempty"`
+	// Git are the moves of git repositories, of a jump that was asked for them.
+	Git []GitMove `json:"git,omitempty"`
 }
 
 // Why returns why the path was left: what the agent learned on it, then the reason.
@@ -92,12 +96,14 @@ type JumpDone struct {
 	Conflicts  []string `json:"conflicts,omitempty"`
 	NConflicts int      `json:"n_conflicts,omitempty"`
 	// Ignored and Git are changes since the end of step To that no snapshot holds: ignored
-	// files and folders, moves of HEAD and branches.
+	// files and folders, and how git repositories differ from step To. With GitMoved, Git is how the
+	// jump moved these.
 	Ignored []string `json:"ignored,omitempty"`
 	// IgnoredGone are ignored files and folders that discarded steps removed and that the jump
 	// cannot bring back.
 	IgnoredGone []string `json:"ignored_gone,omitempty"`
 	Git         []string `json:"git,omitempty"`
+	GitMoved    bool     `json:"git_moved,omitempty"`
 	Unseen      bool     `json:"unseen,omitempty"` // the search for Ignored reached its limit
 	Words       string   `json:"words,omitempty"`  // the user's own words from the span
 	Notice      string   `json:"notice"`           // the world notice

@@ -59,6 +59,7 @@ const (
 	KindJumpDone         Kind = "jump.done"
 	KindNoticeGiven      Kind = "notice.given"
 	KindCheckRan         Kind = "check.ran"
+	KindGitSeen          Kind = "git.seen"
 	KindTurnEnded        Kind = "turn.ended"
 	// The log itself writes these two.
 	KindLogRecovered Kind = "log.recovered"
@@ -135,7 +136,7 @@ func Bodies() []Body {
 		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),
 		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(CheckRan), new(StrategyGiven),
 		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(TurnEnded),
-		new(LogRecovered), new(LogSealed),
+		new(GitSeen), new(LogRecovered), new(LogSealed),
 	}
 }
 

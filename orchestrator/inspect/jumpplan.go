@@ -40,6 +40,7 @@ type JumpPlan struct {
 	// of the target.
 	DirGone bool            `json:"dir_gone,omitempty"`
 	World   worldstate.Plan `json:"world"`
+	Git     []op.GitMove    `json:"git,omitempty"` // moves of git repositories, if they were asked for
 }
 
 // PlanJump returns what a user's jump would do. It uses To, Compact and Overwrite of the request.
@@ -52,7 +53,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRe
 	if err != nil {
 		return JumpPlan{}, err
 	}
-	if err := st.CanJump(to); err != nil {
+	if err := st.CanJump(to, j.Git); err != nil {
 		return JumpPlan{}, err
 	}
 	if st.Opened.Origin.Imported() {

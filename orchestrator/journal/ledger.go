@@ -90,7 +90,7 @@ func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
 }
 
 // Jump schedules a user's jump for the end of the step under way, unless one is pending: ErrPending.
-// It uses To, Reason, Learned, Compact and Overwrite of j.
+// It uses To, Reason, Learned, Compact, Overwrite and Git of j.
 func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	return l.Journal.PostWith(ctx, func(queue []op.Op) ([]op.Body, error) {
 		if _, err := l.state.Checkpoint(j.To); err != nil {
@@ -99,7 +99,7 @@ func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 		if err := l.checkPending(queue); err != nil {
 			return nil, err
 		}
-		return []op.Body{&op.JumpRequested{To: j.To, Reason: j.Reason, Learned: j.Learned, By: op.ByUser, Compact: j.Compact, Overwrite: j.Overwrite}}, nil
+		return []op.Body{&op.JumpRequested{To: j.To, Reason: j.Reason, Learned: j.Learned, By: op.ByUser, Compact: j.Compact, Overwrite: j.Overwrite, Git: j.Git}}, nil
 	})
 }
 
@@ -151,7 +151,7 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.Canc
 			}
 			return l.Answer(ctx, c.Answer)
 		case "jump":
-			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Learned: c.Learned, Compact: c.Compact, Overwrite: c.Overwrite})
+			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Learned: c.Learned, Compact: c.Compact, Overwrite: c.Overwrite, Git: c.Git})
 		case "stop":
 			endTurn(fmt.Errorf("%w from %s", notice.ErrStopped, c.From))
 			return nil

@@ -227,7 +227,11 @@ func (n jumpNotice) String() string {
 		fmt.Fprintf(&sb, " Only %d entries were looked at for that.", MaxSurvivedLooked)
 	}
 	if len(n.done.Git) > 0 {
-		fmt.Fprintf(&sb, "\nThe user's git repository was not moved back. Since step %d:", n.jump.To)
+		if n.done.GitMoved {
+			sb.WriteString("\nThe user moved git, too:")
+		} else {
+			fmt.Fprintf(&sb, "\nThe user's git repository was not moved. How it differs from step %d:", n.jump.To)
+		}
 		WriteItems(&sb, n.done.Git)
 	}
 	n.writeReads(&sb)

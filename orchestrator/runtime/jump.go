@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/git"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/workspace"
@@ -19,7 +20,7 @@ import (
 // it has the same target, and is dropped otherwise; calls that never began do not run. A world
 // that the store has lost is ErrNotJumped and worldstate.ErrCorrupt.
 func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.TaskResumed) (*op.JumpDone, error) {
-	if err := t.Ledger.State().CanJump(j.To); err != nil {
+	if err := t.Ledger.State().CanJump(j.To, j.Git); err != nil {
 		return nil, err
 	}
 	// Once begun, a jump is completed: an interruption only shortens the pass.
@@ -27,7 +28,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	if err := t.continueTask(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
 	}
-	if was != nil && was.To == j.To && t.Ledger.State().Current == j.To && (was.Overwrite || !j.Overwrite) {
+	if was != nil && was.To == j.To && t.Ledger.State().Current == j.To && (was.Overwrite || !j.Overwrite) && (len(was.Git) > 0 || !j.Git) {
 		if done, err := t.jumpEnd(was.Seq); err != nil || done.Compacted || !j.Compact {
 			return done, err
 		}
@@ -123,6 +124,12 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err != nil {
 		return t.dropJump(keep, err.Error())
 	}
+	var moves []op.GitMove
+	if j.Git {
+		if moves, err = git.Plan(keep, t.Place.Dir, t.Ledger.State(), t.Ledger.Journal.Log(), to); err != nil {
+			return t.dropJump(keep, err.Error())
+		}
+	}
 	discarded := t.Ledger.State().Discarded(to)
 	ended, err := t.features.jobs.EndOf(keep, discarded)
 	if err != nil {
@@ -156,7 +163,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		From: from, To: to, Reason: j.Reason, Learned: j.Learned, Card: card, By: j.By,
 		Discarded: ranges, Tokens: t.Ledger.State().RangeTokens(ranges),
 		FromCommit: string(w.Source.ID), ToCommit: string(w.Plan.Target), Base: string(w.Base), Overwrite: j.Overwrite, Plan: w.Plan.Hash, Jobs: ended,
-		Backward: t.Ledger.State().Steps.OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
+		Git: moves, Backward: t.Ledger.State().Steps.OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
 	}); err != nil {
 		return err
 	}
@@ -201,7 +208,14 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 		return err
 	}
 	stays := workspace.SurvivedSince(t.Place.Dir, since)
-	done.Ignored, done.Git = notice.FirstN(stays.Ignored, notice.MaxListed), notice.FirstN(stays.Git, notice.MaxListed)
+	done.Ignored = notice.FirstN(stays.Ignored, notice.MaxListed)
+	if done.GitMoved = len(j.Git) > 0 && !t.Place.Abandon; done.GitMoved {
+		for _, move := range j.Git {
+			done.Git = append(done.Git, git.Apply(ctx, t.Place.Dir, move, fmt.Sprintf("%s-%d", t.Ledger.ID, j.Seq)))
+		}
+	} else {
+		done.Git = t.Place.GitDifferences(ctx, j.To)
+	}
 	done.Unseen = stays.Partial
 	done.IgnoredGone = notice.FirstN(workspace.IgnoredGone(t.Place.Dir, discarded), notice.MaxListed)
 	left := t.Ledger.State().Discarded(j.To)

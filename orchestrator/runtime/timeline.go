@@ -17,7 +17,7 @@ type taskTimeline struct {
 }
 
 // CheckJump returns why a jump to a step is impossible, if it is.
-func (tl taskTimeline) CheckJump(to int) error { return tl.ledger.State().CanJump(to) }
+func (tl taskTimeline) CheckJump(to int) error { return tl.ledger.State().CanJump(to, false) }
 
 // Recall returns a recorded operation, or searches the cards.
 func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, error) {

@@ -1,11 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
+	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/git"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/remedy"
@@ -24,9 +27,25 @@ type Jumped struct {
 	Warnings  []string
 }
 
-// PlanJump returns what a jump would do. It uses To, Compact and Overwrite of j. dir is as in Jump.
+// PlanJump returns what a jump would do. It uses To, Compact, Overwrite and Git of j. dir is as in Jump.
 func (s *Service) PlanJump(ctx context.Context, task, dir string, j op.JumpRequested) (inspect.JumpPlan, error) {
-	return inspect.PlanJump(ctx, s.Home, task, dir, j)
+	p, err := inspect.PlanJump(ctx, s.Home, task, dir, j)
+	if err != nil || !j.Git || p.DirGone {
+		return p, err
+	}
+	r, err := taskdir.OpenStream(s.Home, task, &opstream.Options{Snapshot: state.FoldVersion})
+	if err != nil {
+		return p, err
+	}
+	defer r.Close()
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return p, err
+	}
+	if p.Git, err = git.Plan(ctx, cmp.Or(dir, st.Opened.Dir), st, r, j.To); err != nil {
+		err = fmt.Errorf("%w: %w", state.ErrNotJumped, err)
+	}
+	return p, err
 }
 
 // PlanRestore returns what RestoreWorld would do.
@@ -44,8 +63,8 @@ func (s *Service) PlanRestore(ctx context.Context, task, name string, o worldsta
 }
 
 // Jump moves a task to the end of a step. A task that another process or session runs jumps at
-// the end of the step under way; any other jumps now. It uses To, Reason, Compact and Overwrite
-// of j. dir is where the task continues; empty: its own directory. The result has the warnings in
+// the end of the step under way; any other jumps now. It uses To, Reason, Compact, Overwrite
+// and Git of j. dir is where the task continues; empty: its own directory. The result has the warnings in
 // any case.
 func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested, c Client) (Jumped, error) {
 	st, err := taskdir.ReadState(s.Home, task)
@@ -53,12 +72,12 @@ func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested
 		return Jumped{}, err
 	}
 	if err = taskdir.ErrNotLive; dir == "" { // a running task keeps its directory
-		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Learned: j.Learned, Compact: j.Compact, Overwrite: j.Overwrite})
+		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Learned: j.Learned, Compact: j.Compact, Overwrite: j.Overwrite, Git: j.Git})
 	}
 	if err == nil || !errors.Is(err, taskdir.ErrNotLive) {
 		return Jumped{Scheduled: err == nil}, err
 	}
-	if err := st.CanJump(j.To); err != nil {
+	if err := st.CanJump(j.To, j.Git); err != nil {
 		return Jumped{}, err
 	}
 	if err := workspace.Locate(s.Home, st, dir); err != nil {

@@ -111,6 +111,8 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.Steps += b.Steps
 	case *op.CheckRan:
 		s.check(o.Seq, b)
+	case *op.GitSeen:
+		s.gitSeen(o.Seq, b)
 	case *op.TodosSet:
 		s.Todos = b.Todos
 	case *op.WorldSaved:

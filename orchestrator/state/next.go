@@ -254,7 +254,7 @@ func nextJump(s *State, lim Limits) Action {
 	case p.contextOnly():
 	case !st.Saved:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d has no checkpoint: %s", p.To, st.NoCheckpoint)}
-	case p.To == s.Current:
+	case p.To == s.Current && !p.Git:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}
 	}
 	backward := p.contextOnly() || s.Steps.OnPath(p.To, s.Current)

@@ -48,18 +48,19 @@ type State struct {
 	Outage   *Outage            `json:",omitempty"` // the wait for a provider that fails
 
 	Jump      Jump
-	Marked    []Marked      // checkpoints of the tool dmail, by their numbers
-	World     World         // the directory
-	Calls     Calls         // what guards know of earlier calls
-	Jobs      Jobs          // background commands
-	Subagents Subagents     // those begun, oldest first
-	Goal      Goal          // what the task is to reach
-	Todos     []op.Todo     `json:",omitempty"` // the agent's todo list
-	Recall    Recall        // of cards
-	Research  Research      // what was looked up before it was used
-	Questions Questions     `json:",omitempty"` // to the user
-	Repairs   Repairs       // failed commands that worked later
-	Learning  *op.PassBegun `json:",omitempty"` // a pass at the end that was begun and has no result
+	Marked    []Marked       // checkpoints of the tool dmail, by their numbers
+	World     World          // the directory
+	Git       map[string]Git `json:",omitempty"` // the user's repositories by where their .git is, relative to the world
+	Calls     Calls          // what guards know of earlier calls
+	Jobs      Jobs           // background commands
+	Subagents Subagents      // those begun, oldest first
+	Goal      Goal           // what the task is to reach
+	Todos     []op.Todo      `json:",omitempty"` // the agent's todo list
+	Recall    Recall         // of cards
+	Research  Research       // what was looked up before it was used
+	Questions Questions      `json:",omitempty"` // to the user
+	Repairs   Repairs        // failed commands that worked later
+	Learning  *op.PassBegun  `json:",omitempty"` // a pass at the end that was begun and has no result
 }
 
 // Model is the model that a task works with.
@@ -206,15 +207,15 @@ func (s *State) Checkpoint(id int) (steps.Step, error) {
 }
 
 // CanJump reports whether a user can move the task to a step, once open operations have been
-// closed.
-func (s *State) CanJump(to int) error {
+// closed; to the current step only for git's sake.
+func (s *State) CanJump(to int, git bool) error {
 	st, err := s.Checkpoint(to)
 	switch {
 	case err != nil:
 		return err
 	case !st.Saved:
 		return fmt.Errorf("%w: step %d has none: %s", ErrNoStep, to, st.NoCheckpoint)
-	case to == s.Current && s.Reply == nil && s.Jump.Intended == nil:
+	case to == s.Current && !git && s.Reply == nil && s.Jump.Intended == nil:
 		return fmt.Errorf("%w: step %d is the current step", ErrNotJumped, to)
 	}
 	return nil

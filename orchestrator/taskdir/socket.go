@@ -31,6 +31,7 @@ type Command struct {
 	Compact bool   `json:"fold,omitempty"`
 	// Overwrite: see op.JumpRequested.
 	Overwrite bool `json:"overwrite,omitempty"`
+	Git       bool `json:"git,omitempty"` // see op.JumpRequested
 	// Answer is for the verb answer.
 	Answer *op.QuestionAnswered `json:"answer,omitempty"`
 	// From says where the user gives the command.

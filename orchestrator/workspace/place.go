@@ -116,11 +116,12 @@ type Place struct {
 	partial []string // what the step under way had changed by then
 	gone    []string // ignored paths that it had removed
 	authors authors
+	git     map[string]*worldstate.GitReader // by where their .git is
 }
 
 // NewPlace returns the place of a task that works in a directory.
 func NewPlace(d *Directory, l *journal.Ledger, o Options) *Place {
-	return &Place{Ledger: l, Directory: d, Options: o, Sandbox: &Sandbox{ledger: l, dir: d.Dir, override: o.Confine}}
+	return &Place{Ledger: l, Directory: d, Options: o, Sandbox: &Sandbox{ledger: l, dir: d.Dir, override: o.Confine}, git: make(map[string]*worldstate.GitReader)}
 }
 
 // Fork copies the present world for a subagent.

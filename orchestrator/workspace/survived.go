@@ -1,17 +1,12 @@
 package workspace
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
@@ -20,27 +15,21 @@ import (
 )
 
 const (
-	maxIgnoreFile = 1 << 20  // bytes of one ignore file
-	maxReflogRead = 64 << 10 // bytes of one reflog, from its end
-	maxGitLogs    = 200      // branches whose reflogs are read
+	maxIgnoreFile = 1 << 20 // bytes of one ignore file
 )
 
 // survived lists what is not part of a world, and so outlives every jump, if it changed since
-// a step had ended. It is detected by time stamps and reflogs and only ever read.
+// a step had ended. It is detected by time stamps and only ever read.
 type survived struct {
 	Ignored []string // Ignored roots and files that changed, sorted
 	same    []string // Ignored roots whose top did not change
-	Git     []string // moves of HEAD and of branches, in words
 	Partial bool     // the search reached its limit
 }
 
 // SurvivedSince examines what no snapshot holds.
 func SurvivedSince(dir string, since time.Time) survived {
 	var s survived
-	gitDir, common, chain := worldstate.GitAround(dir)
-	if gitDir != "" {
-		s.Git = gitMoves(gitDir, common, since)
-	}
+	_, _, chain := worldstate.GitAround(dir)
 	left := notice.MaxSurvivedLooked
 	s.walk(dir, "", chain, since, &left)
 	// First the top of each, then deeper levels.
@@ -129,64 +118,6 @@ func changedBeneath(name string, since time.Time, left *int) bool {
 		return nil
 	})
 	return found
-}
-
-// gitMoves reads from the reflogs how HEAD and branches moved since. Git writes whole seconds:
-// a move in the second in which the step ended counts as the step's own, as a commit at its
-// end does.
-func gitMoves(gitDir, common string, since time.Time) []string {
-	var out []string
-	if m := reflogMove(filepath.Join(gitDir, "logs", "HEAD"), since); m != "" {
-		out = append(out, "HEAD "+m)
-	}
-	heads := filepath.Join(common, "logs", "refs", "heads")
-	read := 0
-	_ = filepath.WalkDir(heads, func(name string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return nil
-		}
-		if read++; read > maxGitLogs {
-			return filepath.SkipAll
-		}
-		if m := reflogMove(name, since); m != "" {
-			if branch, err := filepath.Rel(heads, name); err == nil {
-				out = append(out, "branch "+filepath.ToSlash(branch)+" "+m)
-			}
-		}
-		return nil
-	})
-	return out
-}
-
-// reflogMove describes how one reference moved since; empty: not at all.
-func reflogMove(name string, since time.Time) string {
-	data, err := durable.ReadTail(name, maxReflogRead)
-	if err != nil {
-		return ""
-	}
-	from, to, n, last := "", "", 0, ""
-	for line := range bytes.Lines(data) {
-		head, message, _ := strings.Cut(strings.TrimRight(string(line), "\n"), "\t")
-		fields := strings.Fields(head)
-		if len(fields) < 4 || len(fields[0]) < 40 {
-			continue
-		}
-		seconds, err := strconv.ParseInt(fields[len(fields)-2], 10, 64)
-		if err != nil || seconds <= since.Unix() {
-			continue
-		}
-		if n++; n == 1 {
-			from = fields[0]
-		}
-		to, last = fields[1], message
-	}
-	switch {
-	case n == 0 || from == to:
-		return ""
-	case strings.Trim(from, "0") == "":
-		return fmt.Sprintf("was created at %.8s (%s)", to, quote.OneLine(last, notice.MaxDelivered))
-	}
-	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, quote.OneLine(last, notice.MaxDelivered))
 }
 
 // IgnoredGone returns the ignored paths that steps removed, as their last operations say, and

@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/git"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/worldstate"
 )
@@ -27,6 +28,12 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 		o.Printf("leave   ops %s\n", r)
 	}
 	o.passes(p)
+	if p.Git != nil && len(p.Git) == 0 {
+		o.Println("git     nothing would be moved")
+	}
+	for _, move := range p.Git {
+		o.Println("git     " + git.Words(move))
+	}
 	if p.DirGone {
 		o.Println("the directory is missing; the jump recreates it with every file of the step")
 		return

@@ -89,6 +89,8 @@ func LineOf(o op.Op, dir string) Line {
 		return Line{Icon: "✎", Text: fmt.Sprintf("looked up %s (op %d)", oneLine(b.Subject), b.Look)}
 	case *op.CheckRan:
 		return checkLine(b)
+	case *op.GitSeen:
+		return plain("git at %s: %s", b.Dir, b.GitAt)
 	case *op.TodosSet:
 		return Line{Icon: "☰", Text: "todo list: " + op.TodosSummary(b.Todos)}
 	case *op.WorldSaved:
@@ -390,7 +392,7 @@ func FileActions(b *op.JumpDone) (moves []string) {
 // CountFiles is a number of files.
 func CountFiles(n int) string { return quote.Number(n, "file") }
 
-// JumpDetail says of a jump what it kept, what it lost and where it followed the user.
+// JumpDetail says of a jump what it kept, what it lost, where it followed the user, and how git stands.
 func JumpDetail(b *op.JumpDone) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, k := range b.Kept {
@@ -407,6 +409,9 @@ func JumpDetail(b *op.JumpDone) (lines []string) {
 	}
 	for _, path := range b.IgnoredGone {
 		add("gone %q: ignored by git, in no snapshot, and removed by a step that was left", path)
+	}
+	for _, line := range b.Git {
+		add("git: %s", line)
 	}
 	return lines
 }

@@ -222,7 +222,7 @@ func (m *screen) pickStep() tea.Cmd {
 			return errorMsg{err}
 		}
 		p := &picker{title: "Jump to the end of a step: files go back, memory stays",
-			then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step) }}
+			then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step, false) }}
 		ended := make(map[int]timeline.Row)
 		for _, r := range b.Timeline().Rows {
 			if r.Kind == timeline.RowStep {
@@ -296,10 +296,10 @@ func named(paths []string, n int) string {
 }
 
 // planJump asks what a jump would do.
-func (m *screen) planJump(to int) tea.Cmd {
+func (m *screen) planJump(to int, git bool) tea.Cmd {
 	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
 	return func() tea.Msg {
-		plan, err := svc.PlanJump(ctx, task, "", op.JumpRequested{To: to})
+		plan, err := svc.PlanJump(ctx, task, "", op.JumpRequested{To: to, Git: git})
 		return planMsg{to, plan, err}
 	}
 }
@@ -327,13 +327,13 @@ func (m *screen) confirmJump(msg planMsg) {
 			if r.step == 0 {
 				return nil
 			}
-			return m.jump(p.To)
+			return m.jump(p.To, len(p.Git) > 0)
 		}}
 }
 
 // jump jumps to a step: now, or at the end of the running step.
-func (m *screen) jump(to int) tea.Cmd {
-	j := op.JumpRequested{To: to} // without a reason: the cards must not quote an invented one
+func (m *screen) jump(to int, git bool) tea.Cmd {
+	j := op.JumpRequested{To: to, Git: git} // without a reason: the cards must not quote an invented one
 	ctx, s := m.ctx, m.reclaim()
 	if m.running {
 		m.say(fmt.Sprintf("jumps to step %d when the present step is complete", to))

@@ -37,7 +37,7 @@ type verb struct {
 
 func verbs() []verb {
 	return []verb{
-		{"/jump", "[STEP]", "go back, or over, to a step: shows what that does, then asks", 0, (*screen).jumpVerb},
+		{"/jump", "[STEP [--git]]", "go back, or over, to a step, with --git in git, too: shows what that does, then asks", 0, (*screen).jumpVerb},
 		{"/undo", "", "go back to before the last change to files; the steps stay reachable", 0, (*screen).undoVerb},
 		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
@@ -135,11 +135,12 @@ func (m *screen) jumpVerb(args []string) tea.Cmd {
 		return m.pickStep()
 	}
 	to, err := strconv.Atoi(args[0])
-	if err != nil || m.o.Task == "" {
-		m.fail(fmt.Errorf("/jump %s: want the number of a step; /jump alone shows a list", args[0]))
+	git := slices.Contains(args[1:], "--git")
+	if err != nil || m.o.Task == "" || len(args) > 2 || len(args) == 2 && !git {
+		m.fail(fmt.Errorf("/jump %s: want the number of a step, and --git to move git, too; /jump alone shows a list", strings.Join(args, " ")))
 		return nil
 	}
-	return m.planJump(to)
+	return m.planJump(to, git)
 }
 
 func (m *screen) undoVerb([]string) tea.Cmd {
@@ -157,7 +158,7 @@ func (m *screen) undoVerb([]string) tea.Cmd {
 		if !ok {
 			return errorMsg{errors.New("/undo: no step on this path changed a file; /jump goes back to any step")}
 		}
-		return plan(step)()
+		return plan(step, false)()
 	}
 }
 

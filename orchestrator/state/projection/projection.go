@@ -137,7 +137,7 @@ func (p *Context) Apply(o op.Op) {
 		words, notice := shares(o.Tok, b.Words, b.Notice)
 		p.user(o, EntryWords, b.Words, words)
 		p.user(o, EntryPlain, b.Notice, notice)
-	case *op.ApprovalDecided, *op.CheckpointMarked, *op.JobStarted, *op.JumpDropped, *op.JumpIntended,
+	case *op.ApprovalDecided, *op.CheckpointMarked, *op.GitSeen, *op.JobStarted, *op.JumpDropped, *op.JumpIntended,
 		*op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.OutputKept, *op.PassBegun,
 		*op.PassDone, *op.QuestionAnswered, *op.QuestionAsked, *op.ReflectAsked, *op.ReflectFailed, *op.RepairsFound, *op.ResearchDone, *op.RestoreIntended,
 		*op.SubagentEnded, *op.SubagentStarted, *op.TodosSet, *op.ToolCalled, *op.ToolStarted, *op.TurnEnded:
