@@ -9,7 +9,7 @@ import (
 // GitSeen records where a git repository of the user's stood at the end of a step, if that differs from
 // the repository's GitSeen before it.
 type GitSeen struct {
-	Dir string `json:"dir"` // where its .git is, relative to the world
+	Dir string `json:"repository"` // where its .git is, relative to the world
 	GitAt
 	Refs []GitRef `json:"refs,omitempty"` // branches, tags and the stash that changed
 }
@@ -48,7 +48,7 @@ type GitRef struct {
 
 // GitMove is how a user's jump moves a git repository.
 type GitMove struct {
-	Dir  string   `json:"dir"`
+	Dir  string   `json:"repository"`
 	From GitAt    `json:"from"`
 	To   GitAt    `json:"to"`
 	Refs []GitRef `json:"refs,omitempty"` // the branches From.Head and To.Head, as far as they move
