@@ -236,7 +236,7 @@ func (w *watch) step(id int) (*stepDetail, error) {
 		if n.Step == id {
 			st := w.builder.State()
 			d := &stepDetail{Node: n, Signs: picture.Signs(n), opened: st.Opened, own: st.Steps.At(id),
-				parent: st.Steps.At(n.Parent), Jumps: st.Opened.Origin == nil && st.CanJump(n.Step) == nil}
+				parent: st.Steps.At(n.Parent), Jumps: st.Opened.Origin == nil && st.CanJump(n.Step, false) == nil}
 			if n.ParentRow >= 0 {
 				d.before = nodes[n.ParentRow].Commit
 			}
