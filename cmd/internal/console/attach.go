@@ -82,11 +82,7 @@ func (c *Console) Attach(ctx context.Context, svc *session.Service, task string)
 	if st, err = svc.State(task); err != nil {
 		return err
 	}
-	how := st.Standing(false)
-	if end := st.Turn.End; end != nil && how == end.Reason && end.Detail != "" {
-		how += ": " + end.Detail
-	}
-	c.notef("task %s is not running (%s); 'anamnesis report %s' says what happened", task, view.Line(how, c.Width()), task)
+	c.notef("task %s is not running (%s); 'anamnesis report %s' says what happened", task, st.Standing(false), task)
 	return nil
 }
 

@@ -37,7 +37,6 @@ const Limit = 10 * time.Second
 const (
 	minWait        = time.Minute // a shorter wait for a provider is over before a user could come
 	maxQueued      = 32
-	maxErrorBytes  = 4 << 10 // of what a notifier prints to its standard error
 	maxTextColumns = 200
 )
 
@@ -164,15 +163,18 @@ func execute(ctx context.Context, limit time.Duration, to string, e Event) error
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.SysProcAttr, c.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, time.Second
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	var printed head
-	c.Stdin, c.Stderr = strings.NewReader(input), &printed
-	switch err = c.Run(); {
+	c.Stdin = strings.NewReader(input)
+	_, err = c.Output()
+	var ended *exec.ExitError
+	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay): // a process in the background has the output open
 		return nil
 	case ctx.Err() != nil:
 		return errLate
+	case errors.As(err, &ended):
+		return fmt.Errorf("%w %s", err, ended.Stderr) // a bounded part of it
 	}
-	return fmt.Errorf("%w %s", err, printed)
+	return err
 }
 
 // command returns what a notifier runs, and its standard input.
@@ -191,7 +193,7 @@ func command(to string, e Event) (args []string, input string, err error) {
 			"-e", "end run", title, e.Text}, "", nil
 	}
 	data, err := json.Marshal(e)
-	return []string{"sh", "-c", to}, string(data) + "\n", err
+	return []string{"sh", "-c", "exec >/dev/null\n" + to}, string(data) + "\n", err
 }
 
 // sequence makes a terminal show a notification. Terminals that know both forms would show two.
@@ -201,14 +203,6 @@ func sequence(title, text string) string {
 		return "\x1b]777;notify;" + title + ";" + text + "\x1b\\"
 	}
 	return "\x1b]9;" + title + ": " + text + "\x1b\\"
-}
-
-// head keeps the beginning of what is written to it.
-type head []byte
-
-func (h *head) Write(p []byte) (int, error) {
-	*h = append(*h, p[:min(len(p), maxErrorBytes-len(*h))]...)
-	return len(p), nil
 }
 
 // Watch returns a session's callbacks that also send its events.

@@ -206,7 +206,7 @@ func TestBuiltIn(t *testing.T) {
 		{"bell", "xterm-256color", "7600", "[sh -c trap '' TTOU; { cat >/dev/tty; } 2>/dev/null || :] \a\x1b]777;notify;Anamnesis: done;a <b> & c\x1b\\"},
 		{"bell", "foot", "", "[sh -c trap '' TTOU; { cat >/dev/tty; } 2>/dev/null || :] \a\x1b]777;notify;Anamnesis: done;a <b> & c\x1b\\"},
 		{"desktop", "", "", "[notify-send --app-name=anamnesis -- Anamnesis: done a &lt;b&gt; &amp; c] "},
-		{"bell && true", "", "", `[sh -c bell && true] {"event":"done","task":"","prompt":"","dir":"","text":"a \u003cb\u003e \u0026 c","next":""}` + "\n"},
+		{"bell && true", "", "", "[sh -c exec >/dev/null\nbell && true] " + `{"event":"done","task":"","prompt":"","dir":"","text":"a \u003cb\u003e \u0026 c","next":""}` + "\n"},
 	} {
 		t.Setenv("TERM", c.term)
 		t.Setenv("VTE_VERSION", c.vte)

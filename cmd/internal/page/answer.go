@@ -1,7 +1,6 @@
 package page
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,9 +8,7 @@ import (
 	"anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/question"
-	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/taskdir"
 )
 
 // asks is the open question of a task, with its form.
@@ -59,13 +56,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
 		text = strings.TrimSpace("no " + words)
 	}
 	task := r.PathValue("task")
-	_, err = s.tasks.Answer(r.Context(), task, seq, text, question.FromPage)
-	switch {
-	case errors.As(err, new(*session.UsageError)):
-		return refuse(http.StatusUnprocessableEntity, "Not answered: %v.", err)
-	case errors.Is(err, taskdir.ErrAnswered), errors.Is(err, taskdir.ErrNoQuestion):
-		return refuse(http.StatusConflict, "Not answered: %v.", err)
-	case err != nil:
+	if _, err = s.tasks.Answer(r.Context(), task, seq, text, question.FromPage); err != nil {
 		return err
 	}
 	http.Redirect(w, r, taskPath(task), http.StatusSeeOther)

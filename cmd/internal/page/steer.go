@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -21,10 +20,8 @@ type steering interface {
 	Jump(ctx context.Context, task, dir string, j op.JumpRequested, c session.Client) (session.Jumped, error)
 }
 
-const (
-	planWidth = 100 // columns
-	fromPage  = "the page"
-)
+// planWidth is the width of what a jump would do, in columns.
+const planWidth = 100
 
 // did says what a form has done, by the name that the redirect carries.
 func did(name string) string {
@@ -40,20 +37,19 @@ func (s *Server) steer(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	id, f, ctx := r.PathValue("task"), r.PostForm, r.Context()
-	act, text := f.Get("act"), strings.TrimSpace(f.Get("text"))
+	id, act, ctx := r.PathValue("task"), r.PostForm.Get("act"), r.Context()
 	var err error
 	switch act {
 	case "say":
-		err = s.tasks.Say(ctx, id, text)
+		err = s.tasks.Say(ctx, id, strings.TrimSpace(r.PostForm.Get("text")))
 	case "stop":
-		err = s.tasks.Stop(ctx, id, fromPage)
+		err = s.tasks.Stop(ctx, id, "the page")
 	case "jump":
-		var res session.Jumped
-		j, bad := s.jumpOf(id, f)
+		j, bad := s.jumpOf(r)
 		if bad != nil {
 			return bad
 		}
+		var res session.Jumped
 		// A browser that leaves does not cut off a jump.
 		res, err = s.tasks.Jump(context.WithoutCancel(ctx), id, "", j, session.Client{})
 		if len(res.Warnings) > 0 && err == nil {
@@ -73,19 +69,19 @@ func (s *Server) steer(w http.ResponseWriter, r *http.Request) error {
 }
 
 // jumpOf reads the jump that a form or an address asks for.
-func (s *Server) jumpOf(task string, f url.Values) (op.JumpRequested, error) {
-	st, err := s.tasks.State(task)
+func (s *Server) jumpOf(r *http.Request) (j op.JumpRequested, err error) {
+	st, err := s.tasks.State(r.PathValue("task"))
 	if err != nil {
-		return op.JumpRequested{}, err
+		return j, err
 	}
 	if o := st.Opened.Origin; o != nil {
-		return op.JumpRequested{}, refuse(http.StatusConflict, "This is a session of %s, which 'anamnesis jump %s' takes back.", o.Agent, task)
+		return j, refuse(http.StatusConflict, "This is a session of %s, which 'anamnesis jump' takes back.", o.Agent)
 	}
-	to, err := strconv.Atoi(f.Get("to"))
-	if err != nil {
-		return op.JumpRequested{}, refuse(http.StatusBadRequest, "%q is not a step. Go back to the task.", f.Get("to"))
+	j.Reason = strings.TrimSpace(r.FormValue("text"))
+	if j.To, err = strconv.Atoi(r.FormValue("to")); err != nil {
+		err = refuse(http.StatusBadRequest, "%q is not a step. Go back to the task.", r.FormValue("to"))
 	}
-	return op.JumpRequested{To: to, Reason: strings.TrimSpace(f.Get("text"))}, nil
+	return j, err
 }
 
 // planView is the page on which a jump is confirmed.
@@ -97,7 +93,7 @@ type planView struct {
 // planJump shows what a jump would do.
 func (s *Server) planJump(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("task")
-	j, err := s.jumpOf(id, r.URL.Query())
+	j, err := s.jumpOf(r)
 	if err != nil {
 		return err
 	}

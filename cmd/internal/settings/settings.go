@@ -218,12 +218,6 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		}
 		s.Values = append(s.Values, v)
 	}
-	v := Value{Key: notify.Key, Text: strings.Join(s.Notify, ", "), Origin: OriginDefault,
-		About: "what tells you that a task asks, waits or has ended: bell, desktop or commands"}
-	if v.Text != "" {
-		v.Origin = s.UserFile
-	}
-	s.Values = append(s.Values, v)
 	return s, s.rows(h, dir)
 }
 
