@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/facts"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
@@ -32,6 +33,9 @@ func (s *Service) Cards(dir string, o knowledgebase.Options) (*knowledgebase.Sto
 	}
 	return knowledgebase.Open(dir, &o)
 }
+
+// Facts opens what the tasks of a directory's repository showed of it.
+func (s *Service) Facts(dir string) (*facts.Repo, error) { return memory.OpenFacts(s.Home, dir) }
 
 // ProjectCards returns the cards' folder of the project that contains dir: in dir or the
 // nearest parent that has one. It is empty if there is none.

@@ -43,6 +43,7 @@ type Service interface {
 	listing
 	records
 	steering
+	repositories
 }
 
 type listing interface {
@@ -193,6 +194,8 @@ func (s *Server) routes() {
 	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
 	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
 	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)
+	s.handle("GET /tasks/{task}/facts", s.showFacts)
+	s.handle("POST /tasks/{task}/facts", s.correctFact)
 }
 
 // handle registers a handler. An error that it returns becomes a page that says so;
