@@ -1,10 +1,13 @@
 package anamnesis
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
@@ -13,10 +16,16 @@ import (
 )
 
 // MaxCards is how many cards one pass writes at most.
-const MaxCards = 3
+const MaxCards = 2
 
 // maxTopicRunes limits the topic of a card that no model words.
 const maxTopicRunes = 110
+
+// maxPairBullets is how many bullets about what a pair changed a lesson quotes.
+const maxPairBullets = 3
+
+// wrongForm is the bullet that says what would show a lesson wrong.
+const wrongForm = "Wrong if: %s"
 
 // maxRepoRunes bounds the name of the project in a card's scope.
 const maxRepoRunes = 120
@@ -45,6 +54,54 @@ func cards(r *Request, drafts []note.Card, writer, evidenceHash string) []*card.
 		})
 	}
 	return out
+}
+
+// lessons makes cards of drafts that a model worded, and returns the ids of those that rest on a pair. Such a
+// card quotes the pair beside the model's words.
+func lessons(r *Request, drafts []note.Card, recs []*record) (out []*card.Card, paired map[string]bool) {
+	paired = make(map[string]bool)
+	for i, c := range cards(r, drafts, writerName(r.ModelName), hashEvidence(recs)) {
+		wrong := drafts[i].WrongIf
+		if p := r.citedPair(drafts[i].Ops); p != nil {
+			of := p.Card
+			c.Issue = slices.Concat(of.Issue[:1], c.Issue)
+			c.Solution = slices.Concat(c.Solution, p.changes())
+			wrong = cmp.Or(wrong, "the command still fails so after this")
+			c.Provenance.JumpOp, c.Provenance.Ranges, c.Provenance.EvidenceHash = 0, of.Provenance.Ranges, of.Provenance.EvidenceHash
+			c.Provenance.Tainted = c.Provenance.Tainted || of.Provenance.Tainted
+			paired[c.ID] = true
+		} else if len(r.Ranges) == 0 {
+			continue // it rests on nothing that could be looked up
+		}
+		if wrong != "" {
+			c.Constraint = append(c.Constraint, fmt.Sprintf(wrongForm, wrong))
+		}
+		out = append(out, c)
+	}
+	return out, paired
+}
+
+// changes returns the bullets of a pair's solution that say what was run or how a file was edited; that a file
+// changed stands there only if nothing else does.
+func (p *Pair) changes() []string {
+	named := slices.DeleteFunc(slices.Clone(p.Card.Solution), func(s string) bool {
+		return strings.HasPrefix(s, strings.TrimSuffix(changedForm, "%s`"))
+	})
+	if len(named) == 0 {
+		named = p.Card.Solution
+	}
+	return named[:min(len(named), maxPairBullets)]
+}
+
+// citedPair returns the first pair of which operations name the failure and the success; nil if there is none.
+func (r *Request) citedPair(ops []uint64) *Pair {
+	cites := func(rec *record) bool { return slices.Contains(ops, rec.seq) || slices.Contains(ops, rec.end) }
+	for i := range r.Pairs {
+		if p := &r.Pairs[i]; cites(p.failed) && cites(p.fixed) {
+			return p
+		}
+	}
+	return nil
 }
 
 func cardRanges(r *Request) []card.Range {

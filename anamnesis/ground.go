@@ -6,7 +6,9 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/anamnesis/note"
+	"anamnesis/anamnesis/pair"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 )
 
@@ -15,21 +17,21 @@ const minQuoteRunes = 3
 
 // evidence holds what the statements of a model are checked against.
 type evidence struct {
-	ranges  []op.Range
 	text    string             // every output, argument and word, squashed
 	records map[uint64]*record // by each op of a record
 	known   map[uint64]bool    // every op of the span
 }
 
 func newEvidence(r *Request, recs []*record) *evidence {
-	e := &evidence{ranges: r.Ranges, records: make(map[uint64]*record, 2*len(recs)), known: make(map[uint64]bool, len(r.Ops))}
+	e := &evidence{records: make(map[uint64]*record, 2*len(recs)), known: make(map[uint64]bool, len(r.Ops))}
 	for i := range r.Ops {
 		e.known[r.Ops[i].Seq] = true
 	}
 	var b strings.Builder
 	for _, rec := range recs {
 		e.records[rec.seq], e.records[rec.end] = rec, rec
-		for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
+		e.known[rec.seq], e.known[rec.end] = true, true
+		for _, s := range slices.Concat([]string{rec.text, rec.stdout, rec.stderr, rec.args, unescape.Replace(rec.args)}, rec.changed) {
 			if s != "" {
 				b.WriteString(quote.Squash(s))
 				b.WriteByte('\n') // a quote holds no line end, so it cannot span two texts
@@ -80,22 +82,73 @@ func (e *evidence) noLesson(ops []uint64) bool {
 	return calls > 0
 }
 
-// observed reports whether each issue and solution of a draft occurs, word for word,
-// in what the calls it cites were asked and printed.
-func (e *evidence) observed(d note.Card) bool {
-	var b strings.Builder
-	for _, seq := range d.Ops {
-		if rec := e.records[seq]; rec != nil && rec.kind == recCall {
-			for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
-				b.WriteString(quote.Squash(s) + "\n")
+// unescape turns the escapes of arguments in JSON into what they stand for.
+var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n", `\t`, " ", `\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
+
+// Texts that speak to the reader of a lesson, and solutions that say what not to do.
+var (
+	instructing = shell.Pattern(`(?i)\b(ignore|disregard|forget|override|bypass)\b[^.]{0,40}\b(instructions?|prompts?|rules|guidelines|polic(y|ies))\b` +
+		`|\byou are now\b|\bnew instructions?\b|\bsystem prompt\b|\bdo(n't| not) (tell|inform|mention|ask)\b[^.]{0,20}\buser` +
+		`|</?(system|assistant|user|instructions?)>|\[/?(system|inst)\]`)
+	negated = shell.Pattern(`(?i)\b(not|never|avoid|instead|without|cannot|fails?)\b|n't\b`)
+	failing = shell.Pattern(`(?i)\b(fail(s|ed|ing)?|errors?|breaks|broke)\b`)
+)
+
+// groundCard drops the statements of a lesson that the record does not support, and returns their number. A
+// lesson of which no issue or no solution is left, or that instructs its reader, is dropped whole.
+func (e *evidence) groundCard(c *note.Card) (dropped int, ok bool) {
+	texts := slices.Concat([]string{c.Topic, c.WrongIf}, c.Issue, c.Solution, c.Constraint)
+	if c.Topic == "" || len(c.Ops) == 0 || !e.cited(c.Ops) || e.noLesson(c.Ops) || slices.ContainsFunc(texts, instructing().MatchString) {
+		return 1, false
+	}
+	keep := func(list []string, contradicted func(string) bool) []string {
+		n := len(list)
+		list = slices.DeleteFunc(list, func(s string) bool { return !e.supports(s) || contradicted(s) })
+		dropped += n - len(list)
+		return list
+	}
+	c.Issue = keep(c.Issue, func(s string) bool { return failing().MatchString(s) && e.ended(s, false) })
+	c.Solution = keep(c.Solution, func(s string) bool { return !negated().MatchString(s) && e.ended(s, true) })
+	c.Constraint = keep(c.Constraint, func(string) bool { return false })
+	if len(c.Issue) == 0 || len(c.Solution) == 0 {
+		return dropped + 1, false
+	}
+	if !e.supports(c.WrongIf) {
+		c.WrongIf, dropped = "", dropped+1
+	}
+	if !e.supports(c.Topic) {
+		c.Topic, dropped = quote.ClipMarked(c.Issue[0], maxTopicRunes), dropped+1
+	}
+	return dropped, true
+}
+
+// supports reports whether all that a text quotes occurs in the record.
+func (e *evidence) supports(text string) bool {
+	return !slices.ContainsFunc(quote.Quoted(text), func(q string) bool {
+		q = quote.Squash(q)
+		return utf8.RuneCountInString(q) >= minQuoteRunes && !strings.Contains(e.text, q)
+	})
+}
+
+// ended reports whether a text quotes commands that the record knows, all of which ended last in one way.
+func (e *evidence) ended(text string, failed bool) bool {
+	known := false
+	for _, q := range quote.Quoted(text) {
+		var last *record
+		for _, rec := range e.records {
+			if rec.ran() && op.Acts(rec.tool) == op.RunsShell && (last == nil || rec.seq > last.seq) && pair.SameCommand(q, shell.Command(rec.args)) {
+				last = rec
 			}
 		}
+		switch {
+		case last == nil:
+		case last.failed() != failed:
+			return false
+		default:
+			known = true
+		}
 	}
-	text := b.String()
-	return !slices.ContainsFunc(slices.Concat(d.Issue, d.Solution), func(s string) bool {
-		s = quote.Squash(s)
-		return utf8.RuneCountInString(s) < minQuoteRunes || !strings.Contains(text, s)
-	})
+	return known
 }
 
 // ground drops the statements that the span does not support, and returns their number. Cited operations
@@ -134,11 +187,10 @@ func (e *evidence) ground(r *note.Reply) (dropped int) {
 
 	var cards []note.Card
 	for _, c := range r.Cards {
-		if c.Topic == "" || len(c.Issue)+len(c.Solution) == 0 || len(c.Ops) == 0 || !e.cited(c.Ops) || e.noLesson(c.Ops) {
-			dropped++
-			continue
+		n, ok := e.groundCard(&c)
+		if dropped += n; ok {
+			cards = append(cards, c)
 		}
-		cards = append(cards, c)
 	}
 	r.Cards = cards
 	return dropped

@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -32,19 +33,31 @@ const (
 	changedForm = "Changed: `%s`"
 )
 
-// PairCards returns the commands in the request's operations that failed and later succeeded on the
-// path that stayed, each as the card that a user may approve. onPath reports for each step whether it lies
-// on that path. No model is asked, and equal requests return equal cards.
-func PairCards(r *Request, onPath []bool) []*card.Card {
+// Pair is a command that failed and later succeeded on the path that stayed.
+type Pair struct {
+	Card *card.Card // that a user may approve: what failed, and what was run and changed before it succeeded
+
+	failed, fixed *record
+	between       []*record // what ran or changed something, and what a user said, from failed to fixed
+}
+
+// Pairs returns the commands in the request's operations that failed and later succeeded on the path that
+// stayed. onPath reports for each step whether it lies on that path. No model is asked, and equal requests
+// return equal pairs.
+func Pairs(r *Request, onPath []bool) []Pair {
 	var calls []pair.Call
-	var of []*record
+	var of, said []*record
 	for _, rec := range records(r) {
-		if rec.ran() && rec.step < len(onPath) && onPath[rec.step] {
+		switch {
+		case rec.step >= len(onPath) || !onPath[rec.step]:
+		case rec.ran():
 			calls, of = append(calls, pairCall(rec)), append(of, rec)
+		case rec.kind == recSaid:
+			said = append(said, rec)
 		}
 	}
 	pairs := pair.Find(calls)
-	var out []*card.Card
+	var out []Pair
 	for _, p := range pairs[:min(len(pairs), maxPairCards)] {
 		between := of[p.Failed : p.Fixed+1]
 		first, last := between[0], between[len(between)-1]
@@ -53,7 +66,15 @@ func PairCards(r *Request, onPath []bool) []*card.Card {
 		c.Provenance.JumpOp = 0
 		c.Provenance.Ranges = []card.Range{{First: first.seq, Last: last.end}}
 		c.Provenance.EvidenceHash = EvidenceHash(slices.DeleteFunc(slices.Clone(r.Ops), func(o op.Op) bool { return o.Seq < first.seq || o.Seq > last.end }))
-		out = append(out, c)
+		found := Pair{Card: c, failed: first, fixed: last}
+		for _, rec := range slices.Concat(between, said) {
+			acts := rec.ok() && (len(rec.writes) > 0 || op.Acts(rec.tool) == op.RunsShell && !onlyLooks(rec.args))
+			if rec == first || rec == last || (acts || rec.kind == recSaid) && rec.seq > first.seq && rec.seq < last.seq {
+				found.between = append(found.between, rec)
+			}
+		}
+		slices.SortFunc(found.between, func(a, b *record) int { return cmp.Compare(a.seq, b.seq) })
+		out = append(out, found)
 	}
 	return out
 }
@@ -75,6 +96,39 @@ func LearnedCard(r *Request, learned string) *card.Card {
 	c := cards(r, []note.Card{d}, writerName(r.ModelName), hashEvidence(recs))[0]
 	c.ID, c.Tags = card.NewID("learned", r.Task, strconv.FormatUint(r.JumpSeq, 10)), []string{"learned"}
 	return c
+}
+
+// evidence returns a pair's records behind a note that says what they are.
+func (p *Pair) evidence() []*record {
+	note := &record{kind: recNote, seq: p.failed.seq, end: p.fixed.end, step: p.fixed.step, tainted: p.Card.Provenance.Tainted,
+		text: "These operations stayed: a command failed and later succeeded.\n" + strings.Join(slices.Concat(p.Card.Issue, p.Card.Solution), "\n")}
+	return append([]*record{note}, p.between...)
+}
+
+// PairCards returns the cards of pairs.
+func PairCards(pairs []Pair) (out []*card.Card) {
+	for _, p := range pairs {
+		out = append(out, p.Card)
+	}
+	return out
+}
+
+// SameChange reports whether the solutions of two cards about pairs share a change: a command that was run, or
+// the lines of an edited file.
+func SameChange(a, b []string) bool {
+	ran := func(s string) string {
+		s, ok := strings.CutPrefix(s, strings.TrimSuffix(ranForm, "%s`"))
+		if !ok {
+			return ""
+		}
+		return strings.TrimSuffix(s, "`")
+	}
+	edited, _, _ := strings.Cut(diffForm, "%s")
+	return slices.ContainsFunc(a, func(x string) bool {
+		return slices.ContainsFunc(b, func(y string) bool {
+			return x == y && strings.HasPrefix(x, edited) || ran(x) != "" && pair.SameCommand(ran(x), ran(y))
+		})
+	})
 }
 
 // pairCall returns a record as a call that may belong to a pair.

@@ -25,7 +25,7 @@ func TestPairCards(t *testing.T) {
 	r := s.request(8000)
 	onPath := slices.Repeat([]bool{true}, s.step+1)
 	onPath[left] = false
-	found := PairCards(&r, onPath)
+	found := PairCards(Pairs(&r, onPath))
 	if len(found) != 1 {
 		t.Fatalf("%d pairs: %+v", len(found), found)
 	}
@@ -38,14 +38,14 @@ func TestPairCards(t *testing.T) {
 	if err := c.Validate(); err != nil || c.Provenance.Ranges[0].First >= failed || c.Provenance.Tainted || c.Provenance.Model != WriterExtractor {
 		t.Errorf("%v, provenance %+v", err, c.Provenance)
 	}
-	if again := PairCards(&r, onPath); again[0].ID != c.ID {
+	if again := PairCards(Pairs(&r, onPath)); again[0].ID != c.ID {
 		t.Error("another id the second time")
 	}
 	r.Tainted = []string{"a.go"}
-	if c := PairCards(&r, onPath)[0]; !c.Provenance.Tainted {
+	if c := Pairs(&r, onPath)[0].Card; !c.Provenance.Tainted {
 		t.Error("a command that may read text from outside leaves the pair untainted")
 	}
-	if found := PairCards(&r, onPath[:left]); len(found) > 0 {
+	if found := Pairs(&r, onPath[:left]); len(found) > 0 {
 		t.Errorf("a pair of discarded steps: %+v", found)
 	}
 }
@@ -60,7 +60,7 @@ func TestBackgroundIsNoSuccess(t *testing.T) {
 	s.call("Bash", `{"command":"make serve","run_in_background":true}`, op.ToolReturned{Text: "job 1 began"})
 	s.save("t3")
 	r := s.request(8000)
-	if found := PairCards(&r, slices.Repeat([]bool{true}, s.step+1)); len(found) > 0 {
-		t.Errorf("%+v", found[0])
+	if found := Pairs(&r, slices.Repeat([]bool{true}, s.step+1)); len(found) > 0 {
+		t.Errorf("%+v", found[0].Card)
 	}
 }

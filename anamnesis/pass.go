@@ -54,6 +54,9 @@ type Request struct {
 	// Tainted are files, relative to the world, that calls before the span
 	// wrote with text from outside.
 	Tainted []string
+	// Pairs are commands that failed and later succeeded on the path that stayed: evidence beside the ranges.
+	// If Over is set, there may be no range.
+	Pairs []Pair
 	// Shown are the cards that the task had been shown, and those they descend from.
 	Shown []string
 
@@ -95,7 +98,7 @@ type Result struct {
 	Block       string // the hot block, between its marks; empty when the task is over
 	BlockTokens int    // its tokens by Request.Count; at most BlockCap(EAS)
 	Cards       []*card.Card
-	Observed    map[string]bool // ids of the cards that say only what the span records
+	Paired      map[string]bool // ids of the cards that rest on one of Request.Pairs
 	NoCards     string          // why there is no card; empty when there is one
 	Writer      string          // WriterModel | WriterExtractor
 	Fallback    string          // why the extractor wrote all or a part; empty when it did not
@@ -121,7 +124,11 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		return Result{}, fmt.Errorf("anamnesis pass for task %q: %w: %w", r.Task, ErrBadRequest, err)
 	}
 	recs := records(&r)
-	ev := newEvidence(&r, recs)
+	evident := recs
+	for _, p := range r.Pairs {
+		evident = append(slices.Clip(evident), p.between...)
+	}
+	ev := newEvidence(&r, evident)
 	res := Result{Writer: WriterExtractor}
 	extracted := extract(&r, recs)
 	notes := extracted
@@ -129,7 +136,11 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 	proposed := 0
 	if m != nil {
 		a := newAsker(m, &r, o, ev, &res)
-		answer := a.ask(ctx, recs)
+		asked := recs
+		for _, p := range r.Pairs {
+			asked = append(slices.Clip(asked), p.evidence()...)
+		}
+		answer := a.ask(ctx, asked)
 		proposed = answer.proposed
 		if answer.used > 0 {
 			res.Writer = WriterModel
@@ -148,20 +159,17 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		res.Block, res.BlockLeft = notes.Block(span, lastTodos(r.Ops), limit, r.Count)
 		res.BlockTokens = r.Count(res.Block)
 	}
-	res.Cards, res.Observed = cards(&r, drafts, writerName(r.ModelName), hashEvidence(recs)), make(map[string]bool)
-	for i, d := range drafts {
-		res.Observed[res.Cards[i].ID] = ev.observed(d)
-	}
+	res.Cards, res.Paired = lessons(&r, drafts, recs)
 	switch {
 	case len(res.Cards) > 0:
 	case r.makesRoom():
 		res.NoCards = "compaction writes no card"
+	case proposed > 0:
+		res.NoCards = fmt.Sprintf("the record does not support the %s that the model proposed", quote.Number(proposed, "card"))
 	case res.Writer == WriterExtractor:
 		res.NoCards = "only a model words cards"
-	case proposed == 0:
-		res.NoCards = "the model proposed none"
 	default:
-		res.NoCards = fmt.Sprintf("grounding rejected all %d cards the model proposed", proposed)
+		res.NoCards = "the model proposed none"
 	}
 	return res, nil
 }
@@ -192,7 +200,7 @@ func (r *Request) check() error {
 		return fmt.Errorf("EAS is %d, it must be above 0", r.EAS)
 	case r.Count == nil:
 		return errors.New("no token counter")
-	case len(r.Ops) == 0 || len(r.Ranges) == 0:
+	case (len(r.Ops) == 0 || len(r.Ranges) == 0) && (len(r.Pairs) == 0 || !r.Over):
 		return errors.New("no operations")
 	}
 	if len(r.Starts) > 0 && len(r.Starts) != len(r.Ranges) {

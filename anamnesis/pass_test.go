@@ -58,8 +58,8 @@ const goodReply = `Here are the notes:
  "verified":[{"text":"go vet passes once yyNewParser exists","ops":[26]},{"text":"the tests pass","ops":[31,33]}],
  "untried":[{"text":"edit parser.y and run go generate","ops":[]}],
  "advice":[{"text":"change the grammar, not its output","ops":[]}],
- "cards":[{"topic":"Edits to a generated Go file are lost","issue":["go generate overwrites parser_gen.go"],"solution":["edit parser.y"],"constraint":["only where a generate directive exists"],"ops":[19,31]},
-  {"topic":"Of another task","issue":["x"],"solution":["y"],"ops":[19,999]}]}
+ "cards":[{"topic":"Edits to a generated Go file are lost","issue":["go generate overwrites parser_gen.go"],"solution":["edit parser.y"],"constraint":["only where a generate directive exists"],"wrong_if":"the edit is still there after go generate","ops":[19,31]},
+  {"topic":"Of another task","issue":["x"],"solution":["y"],"wrong_if":"z","ops":[19,999]}]}
 Hope that helps.`
 
 func TestPassWithoutModel(t *testing.T) {

@@ -3,11 +3,13 @@ package anamnesis
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/opstream/op"
 )
 
 //go:embed prompt/system.md
@@ -77,11 +79,15 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	case r.Standing:
 		situation = situationWindow
 	}
+	ranges := r.Ranges
+	for _, p := range r.Pairs {
+		ranges = append(slices.Clip(ranges), op.Range{First: p.failed.seq, Last: p.fixed.end})
+	}
 	return consult.Fill(piecePrompt,
 		"situation", consult.Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
 			"reason", reason, "left", r.span().LeftBefore()),
 		"task", quote.ClipMarked(quote.Squash(r.Task), note.MaxTaskRunes), "part", itoa(part), "parts", itoa(parts),
-		"ops", note.RangeList(r.Ranges, note.MaxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
+		"ops", note.RangeList(ranges, note.MaxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
 }
 
 // omittedLine names the operations that no piece shows.

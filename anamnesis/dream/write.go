@@ -168,10 +168,7 @@ func (p *Proposal) fill(a answer) error {
 	return nil
 }
 
-var (
-	quotePattern  = regexp.MustCompile("`([^`]+)`|\"([^\"]+)\"")
-	numberPattern = regexp.MustCompile(`\d[\d.,]*\d|\d`)
-)
+var numberPattern = regexp.MustCompile(`\d[\d.,]*\d|\d`)
 
 // grounded reports whether a text names instances, and whether what it quotes
 // and its numbers occur in them.
@@ -190,10 +187,8 @@ func (p *Proposal) grounded(text string, from []string) bool {
 	if said == "" || slices.ContainsFunc(from, func(id string) bool { return !slices.Contains(p.Card.Generalizes, id) }) {
 		return false
 	}
-	for _, m := range quotePattern.FindAllStringSubmatch(text, -1) {
-		if !strings.Contains(said, m[1]+m[2]) {
-			return false
-		}
+	if slices.ContainsFunc(quote.Quoted(text), func(q string) bool { return !strings.Contains(said, q) }) {
+		return false
 	}
 	has := numberPattern.FindAllString(said, -1)
 	return !slices.ContainsFunc(numberPattern.FindAllString(text, -1), func(n string) bool { return !slices.Contains(has, n) })

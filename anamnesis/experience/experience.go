@@ -147,7 +147,7 @@ func (e *Log) compare(seq uint64, call openCall, sign string, failed bool) {
 		if slices.ContainsFunc(c.Tries, call.matches) {
 			c.follow(e, seq)
 		}
-		checks := call.matches(c.Check) || call.command == c.failing
+		checks := call.matches(c.Check) || call.matches(c.failing)
 		switch {
 		case len(c.Tries) > 0 && c.followed && again:
 			e.record(c, usage.Contradicted, seq)

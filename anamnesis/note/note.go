@@ -65,6 +65,7 @@ type Card struct {
 	Issue      []string
 	Solution   []string
 	Constraint []string
+	WrongIf    string // what would show it wrong
 	Ops        []uint64
 	Tainted    bool
 }

@@ -71,6 +71,7 @@ type cardJSON struct {
 	Issue      listJSON `json:"issue"`
 	Solution   listJSON `json:"solution"`
 	Constraint listJSON `json:"constraint"`
+	WrongIf    textJSON `json:"wrong_if"`
 	Ops        opsJSON  `json:"ops"`
 }
 
@@ -200,7 +201,7 @@ func (j *replyJSON) reply() Reply {
 		}
 		r.Cards = append(r.Cards, Card{
 			Topic: quote.ClipMarked(quote.Squash(string(c.Topic)), maxTopicRunes), Issue: r.bullets(c.Issue), Solution: r.bullets(c.Solution),
-			Constraint: r.bullets(c.Constraint), Ops: r.ops(c.Ops),
+			Constraint: r.bullets(c.Constraint), WrongIf: quote.ClipMarked(quote.Squash(string(c.WrongIf)), maxWhyRunes), Ops: r.ops(c.Ops),
 		})
 	}
 	return r

@@ -4,6 +4,7 @@ package quote
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -206,4 +207,15 @@ func RuneStart(s string, i int) int {
 		i--
 	}
 	return i
+}
+
+// quoted matches what a text quotes: in backticks or double quotes, and addresses.
+var quoted = regexp.MustCompile("`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|(https?://[^\\s)>\\]`\"”,;]+)")
+
+// Quoted returns what a text quotes: what stands in it between backticks or double quotes, and addresses.
+func Quoted(text string) (out []string) {
+	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1]+m[2]+m[3]+m[4])
+	}
+	return out
 }

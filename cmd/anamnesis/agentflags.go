@@ -80,7 +80,7 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: "+strings.Join(builtin.OptInNames(), ", "))
 	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
-	fl.BoolVar(&f.NoFinalPass, "no-final-pass", false, "do not look for lessons in discarded paths when the task ends")
+	fl.BoolVar(&f.NoFinalPass, "no-final-pass", false, "do not look for lessons when the task ends")
 	fl.BoolVar(&f.NoResearch, "no-research-first", false,
 		"let calls about new packages, hosts and models run without an investigation")
 	fl.StringArrayVar(&f.guarded, "research-first", nil,

@@ -29,8 +29,8 @@ func namedFiles(texts ...string) (names []string) {
 	return names
 }
 
-// MissingFiles returns the files that a card names and that a directory does not have.
-func MissingFiles(c *card.Card, dir string) []string {
+// Missing returns the files that a card names and that a directory does not have.
+func Missing(c *card.Card, dir string) []string {
 	return slices.DeleteFunc(namedFiles(slices.Concat([]string{c.Topic}, c.Issue, c.Solution, c.Constraint)...), func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name)))
 		return err == nil

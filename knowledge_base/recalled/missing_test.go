@@ -10,8 +10,8 @@ import (
 	"anamnesis/knowledge_base/card"
 )
 
-// TestMissingFiles: files that a card names are looked up; addresses, absolute paths and words are none.
-func TestMissingFiles(t *testing.T) {
+// TestMissing: files that a card names are looked up; addresses, absolute paths and words are none.
+func TestMissing(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "src"), 0o700); err != nil {
 		t.Fatal(err)
@@ -23,18 +23,18 @@ func TestMissingFiles(t *testing.T) {
 		Topic: "login", Issue: []string{"`pytest tests/test_login.py` fails, see https://example.com/a/b.html and /etc/x/y.conf"},
 		Solution: []string{"raise the limit in src/old/b.py line 40, not in src/a.go; either/or, ../up/x.py, v1.2/3"},
 	}
-	if got, want := MissingFiles(c, dir), []string{"tests/test_login.py", "src/old/b.py"}; !slices.Equal(got, want) {
+	if got, want := Missing(c, dir), []string{"tests/test_login.py", "src/old/b.py"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if SubjectGone(c, MissingFiles(c, dir)) {
+	if SubjectGone(c, Missing(c, dir)) {
 		t.Error("src/a.go is there")
 	}
 	c.Solution = []string{"raise the limit in src/old/b.py"}
-	if !SubjectGone(c, MissingFiles(c, dir)) {
+	if !SubjectGone(c, Missing(c, dir)) {
 		t.Error("what the solution names is gone")
 	}
 	c.Solution = []string{"raise the limit"}
-	if SubjectGone(c, MissingFiles(c, dir)) {
+	if SubjectGone(c, Missing(c, dir)) {
 		t.Error("the solution names no file")
 	}
 	if line := heading(Hit{Card: c, Missing: []string{"src/old/b.py"}}); !strings.Contains(line, "names files that are not here: src/old/b.py") {

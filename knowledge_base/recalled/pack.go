@@ -20,14 +20,11 @@ const (
 // Pack renders hits, in order, as quoted data of at most budgetTokens as
 // count measures them, and returns the hits it used. A card that does not fit
 // is left out and smaller ones after it are tried; when not even the first
-// fits, its first lines are quoted. Of a [Hit.Brief] the topic is quoted. Without a hit that fits, the text is empty.
+// fits, its first lines are quoted. Without a hit that fits, the text is empty.
 func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, used []Hit) {
 	text = packHeader + "\n"
 	for _, h := range hits {
 		next := text + "\n" + strings.Join(Quote(h), "\n") + "\n"
-		if h.Brief {
-			next = text + heading(h) + " " + plain(h.Card.Topic) + "\n"
-		}
 		if count(next) <= budgetTokens {
 			text, used = next, append(used, h)
 		}

@@ -27,8 +27,6 @@ type Hit struct {
 	Also []string `json:"also,omitempty"`
 	// Missing are files that the card names and that the world of the task does not have.
 	Missing []string `json:"missing,omitempty"`
-	// Brief: [Pack] quotes the topic only.
-	Brief bool `json:"-"`
 }
 
 // Rung is how far a card may be believed.
@@ -36,8 +34,8 @@ type Rung string
 
 // The rungs.
 const (
-	// Verified: the card's text and evidence are as a stream of this machine records
-	// them, and what it says was observed there.
+	// Verified: the card's text held in a second task that was not shown it: its error
+	// occurred there, and the change that it names preceded the success.
 	Verified Rung = "verified"
 	// ReviewedRung: a user reviewed it on this machine.
 	ReviewedRung Rung = "reviewed"

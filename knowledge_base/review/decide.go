@@ -11,6 +11,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/usage"
 )
 
 // Act is what a user decides about a card.
@@ -87,6 +88,13 @@ func Decide(ctx context.Context, s *knowledgebase.Store, d Decision) ([]knowledg
 		return nil, err
 	}
 	out, err := s.Apply(ctx, ch)
+	if err == nil && d.Act == Approve {
+		var approved []usage.Event
+		for _, id := range d.IDs {
+			approved = append(approved, usage.Event{Card: id, What: usage.Approved})
+		}
+		err = s.Count(approved...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Act, err)
 	}

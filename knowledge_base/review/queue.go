@@ -12,16 +12,22 @@ import (
 	"anamnesis/knowledge_base/usage"
 )
 
-// Waiting lists the cards that wait for a user: drafts, and reviewed cards past their date.
+// Waiting lists the cards that wait for a user: drafts, and reviewed cards past their date or
+// contradicted by several tasks since they were reviewed.
 // Those whose lesson most tasks learned again or met come first; of equals, the oldest.
 func Waiting(store *knowledgebase.Store) []knowledgebase.Entry {
 	waiting := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool {
-		return e.State != card.Draft && (e.State != card.Reviewed || !e.Expired)
+		return e.State != card.Draft && (e.State != card.Reviewed || !e.Expired && !doubted(e))
 	})
 	slices.Reverse(waiting)
 	again := func(e knowledgebase.Entry) int { return e.Counts.Rediscovered + e.Counts.Met }
 	slices.SortStableFunc(waiting, func(a, b knowledgebase.Entry) int { return again(b) - again(a) })
 	return waiting
+}
+
+// doubted reports whether several tasks contradicted a reviewed card since it held or was approved last.
+func doubted(e knowledgebase.Entry) bool {
+	return e.State == card.Reviewed && e.Counts.Refutes()
 }
 
 // Queue returns the first n of the waiting cards with what a reader should know
@@ -97,6 +103,9 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []Note {
 	if e.Expired {
 		out = append(out, Note{"past its date: approve it again if it still holds, or retire it", " (here: delete the line expires, or write state: retired)"})
 	}
+	if doubted(e) {
+		out = append(out, Note{fmt.Sprintf("%d tasks that were shown it contradicted it: approve it again if it still holds, or retire it", e.Counts.Contradicted), ""})
+	}
 	for _, id := range e.Contradicts {
 		out = append(out, Note{"contradicts " + about(store, id), fmt.Sprintf(" – decide which holds: state: retired ends this one, retiring %s the other", id)})
 	}
@@ -115,7 +124,8 @@ func Uses(c usage.Counts) []string {
 	if c == (usage.Counts{}) {
 		return nil
 	}
-	return []string{fmt.Sprintf("times shown: %d; tasks that ended well: %d, badly: %d; times learned again: %d", c.Shown, c.Helpful, c.Harmful, c.Rediscovered)}
+	return []string{fmt.Sprintf("times shown: %d; tasks that followed it: %d; in which it held: %d; that contradicted it: %d; times learned again: %d",
+		c.Shown, c.Followed, c.Held+c.Verified, c.Contradicted, c.Rediscovered)}
 }
 
 // about names another card.

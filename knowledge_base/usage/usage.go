@@ -48,9 +48,11 @@ const (
 	Rediscovered What = "rediscovered" // its lesson was learned again
 
 	Met          What = "met"          // a task met its error, independently of it
+	Verified     What = "verified"     // a task that was not shown it met its error, and its change preceded the success
 	Followed     What = "followed"     // a task that was shown it did what it says
 	Held         What = "held"         // and that came out as it says
 	Contradicted What = "contradicted" // or did not
+	Approved     What = "approved"     // a user approved it
 )
 
 // Ending is how a task ended.
@@ -71,6 +73,8 @@ type Event struct {
 	What What      `json:"event"`
 	Task string    `json:"task,omitempty"`
 	Op   uint64    `json:"op,omitempty"`
+	// Text is, of a verification, the card's text that held, as card.Card.Hash has it.
+	Text string `json:"text,omitempty"`
 	// Of an outcome: how the task ended, and whether a user said so.
 	Ending Ending `json:"ending,omitempty"`
 	Person bool   `json:"person,omitempty"`
@@ -88,16 +92,26 @@ type Counts struct {
 
 	// Of these each task counts once.
 	Met          int `json:"met"`
+	Verified     int `json:"verified"`
 	Followed     int `json:"followed"`
 	Held         int `json:"held"`
 	Contradicted int `json:"contradicted"`
-	// Refuted: it was contradicted, and has neither held nor been met since.
+	// Refuted: it was contradicted, and has neither held nor been met nor approved since.
 	Refuted bool `json:"refuted,omitempty"`
+
+	VerifiedText string `json:"-"` // the text that held last; a card with another text is not verified
 }
+
+// maxContradictions is how many tasks' contradictions end a draft.
+const maxContradictions = 3
+
+// Refutes reports whether enough tasks contradicted a card, the last of them since it held last.
+func (c *Counts) Refutes() bool { return c.Refuted && c.Contradicted >= maxContradictions }
 
 // Add adds another card's figures.
 func (c *Counts) Add(d Counts) {
 	c.Shown, c.Used, c.Helpful, c.Harmful, c.Rediscovered = c.Shown+d.Shown, c.Used+d.Used, c.Helpful+d.Helpful, c.Harmful+d.Harmful, c.Rediscovered+d.Rediscovered
+	c.Verified += d.Verified
 	c.Met, c.Followed, c.Held, c.Contradicted = c.Met+d.Met, c.Followed+d.Followed, c.Held+d.Held, c.Contradicted+d.Contradicted
 }
 
@@ -121,7 +135,7 @@ func (t *Tally) Add(e Event) {
 		t.counts[e.Card] = c
 	}
 	switch e.What {
-	case Shown, Used, Rediscovered, Met, Followed, Held, Contradicted:
+	case Shown, Used, Rediscovered, Met, Verified, Followed, Held, Contradicted:
 		key := e.key()
 		if e.counted() && t.seen[key] {
 			return
@@ -131,9 +145,13 @@ func (t *Tally) Add(e Event) {
 		switch e.What {
 		case Contradicted:
 			c.Refuted = true
+		case Verified:
+			c.VerifiedText, c.Refuted = e.Text, false
 		case Held, Met:
 			c.Refuted = false
 		}
+	case Approved:
+		c.Refuted = false
 	case Outcome:
 		key := [2]string{e.Card, e.Task}
 		was := t.ends[key]
@@ -157,7 +175,7 @@ func (e Event) key() Event {
 }
 
 func (e Event) once() bool {
-	return e.What != Shown && e.What != Used && e.What != Rediscovered
+	return e.What != Shown && e.What != Used && e.What != Rediscovered && e.What != Approved
 }
 
 // counted reports whether a second, equal event is not counted.
@@ -180,6 +198,8 @@ func (c *Counts) counter(w What) *int {
 		return &c.Used
 	case Met:
 		return &c.Met
+	case Verified:
+		return &c.Verified
 	case Followed:
 		return &c.Followed
 	case Held:
@@ -213,11 +233,13 @@ func (t *Tally) Counts(card string) Counts {
 const maxLean = 0.10
 
 // Lean is what the counts speak for: between -0.10 and +0.10, drawn towards 0
-// while little is known. Being shown or found again adds nothing, so that a
-// card cannot rise by being high.
+// while little is known: tasks in which the card held, against those that contradicted it. Being
+// shown or found again adds nothing, so that a card cannot rise by being high, and neither does the
+// end of a task.
 func (c Counts) Lean() float64 {
 	const doubt = 4 // tasks that would have to speak as loudly as nothing
-	return maxLean * float64(c.Helpful-c.Harmful) / float64(c.Helpful+c.Harmful+doubt)
+	good := c.Held + c.Verified
+	return maxLean * float64(good-c.Contradicted) / float64(good+c.Contradicted+doubt)
 }
 
 // Read folds the log at path; no log is an empty one. Lines that cannot be

@@ -32,6 +32,8 @@ func TestTally(t *testing.T) {
 		"a task meets it once":     {[]Event{{Card: "k", What: Met, Task: "t", Op: 3}, {Card: "k", What: Met, Task: "t", Op: 9}, {Card: "k", What: Met, Task: "u", Op: 1}}, Counts{Met: 2}},
 		"contradicted last":        {[]Event{{Card: "k", What: Held, Task: "t"}, {Card: "k", What: Contradicted, Task: "u"}}, Counts{Held: 1, Contradicted: 1, Refuted: true}},
 		"held again since":         {[]Event{{Card: "k", What: Contradicted, Task: "u"}, {Card: "k", What: Held, Task: "t"}}, Counts{Held: 1, Contradicted: 1}},
+		"verified":                 {[]Event{{Card: "k", What: Contradicted, Task: "u"}, {Card: "k", What: Verified, Task: "t", Text: "a"}, {Card: "k", What: Verified, Task: "t", Text: "b"}}, Counts{Contradicted: 1, Verified: 1, VerifiedText: "a"}},
+		"approved again":           {[]Event{{Card: "k", What: Approved}, {Card: "k", What: Contradicted, Task: "u"}, {Card: "k", What: Approved}}, Counts{Contradicted: 1}},
 		"withheld from a task":     {[]Event{{Card: "k", What: "withheld", Task: "t", Op: 2}, {Card: "k", What: Outcome, Task: "t", Ending: Good, Person: true, Trial: "withheld"}}, Counts{}},
 		"an event of later makers": {[]Event{{Card: "k", What: "else"}}, Counts{}},
 	} {

@@ -476,7 +476,8 @@ type PassDone struct {
 	Cards       []string `json:"cards"`                 // ids written
 	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be written, and why
 	Lessons     []string `json:"lessons,omitempty"`     // hashes of the cards' texts
-	Observed    []string `json:"observed,omitempty"`    // those of Lessons that say only what the ranges record
+	Paired      []string `json:"paired,omitempty"`      // those of Lessons that rest on a pair of the path that stayed
+	Observed    []string `json:"observed,omitempty"`    // earlier versions: those of Lessons that say only what the ranges record
 	NoCards     string   `json:"no_cards,omitempty"`    // why there were none to write
 	Writer      string   `json:"writer"`                // model | extractor | mail
 	Fallback    string   `json:"fallback,omitempty"`    // why the extractor wrote all or a part

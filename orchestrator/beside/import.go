@@ -301,10 +301,10 @@ func (im *Importer) learn(ctx context.Context, w *stream, done *Imported) (err e
 	if err != nil {
 		return err
 	}
-	pairs := anamnesis.PairCards(&anamnesis.Request{
+	pairs := anamnesis.PairCards(anamnesis.Pairs(&anamnesis.Request{
 		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, EAS: opened.EAS,
 		Ops: ops, Ranges: []op.Range{found.Range}, Count: w.journal.Count, Now: time.Now(), ModelName: opened.Model,
-	}, w.state.Steps.PathSet(w.state.Current))
+	}, w.state.Steps.PathSet(w.state.Current)))
 	found.Pairs, done.Repairs = len(pairs), len(pairs)
 	if err := memory.RecordPairs(im.svc.Home, opened.Task, pairs); err != nil {
 		found.NotWritten = append(found.NotWritten, err.Error())

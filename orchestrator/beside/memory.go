@@ -78,7 +78,7 @@ func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowl
 		return "", err
 	}
 	for i := range hits {
-		hits[i].Missing = recalled.MissingFiles(hits[i].Card, dir)
+		hits[i].Missing = recalled.Missing(hits[i].Card, dir)
 	}
 	text, _ := recalled.Pack(hits, size/bytesPerToken, func(s string) int { return len(s)/bytesPerToken + 1 })
 	if text == "" {

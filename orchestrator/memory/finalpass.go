@@ -21,10 +21,10 @@ const (
 // maxFinalReasons is how many reasons for leaving a path the pass receives.
 const maxFinalReasons = 5
 
-// Learn reads the paths that the task has left and writes cards before the turn ends. It
-// records the intent first: after a crash in between, the extractor replaces the model, which
-// is not asked again. The ids of the cards are the same in either case. If the stream is
-// damaged where it must be read, no card is written and the turn still ends.
+// Learn reads the paths that the task has left, and the pairs of the path that stayed, and writes
+// cards before the turn ends. It records the intent first: after a crash in between, the extractor
+// replaces the model, which is not asked again. The ids of the cards are the same in either case.
+// If the stream is damaged where it must be read, no card is written and the turn still ends.
 func (m *Memory) Learn(ctx, keep context.Context) error {
 	begun := m.State().Learning
 	done := &op.PassDone{Trigger: op.TriggerEnd}
@@ -32,7 +32,7 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 	if begun != nil {
 		asks, done.Fallback = nil, "the program stopped while the model was asked; it is not asked again"
 	} else {
-		begun = &op.PassBegun{Trigger: op.TriggerEnd}
+		begun = &op.PassBegun{Trigger: op.TriggerEnd, Ranges: []op.Range{}}
 		for _, span := range m.State().Steps.Branches(m.State().Steps.Unread(m.State().Current)) {
 			begun.Ranges = append(begun.Ranges, m.State().Steps.Ranges(span)[0])
 		}
@@ -50,10 +50,18 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 	return err
 }
 
-// readAbandoned runs the pass over ranges of steps that were left.
+// readAbandoned runs the pass over ranges of steps that were left, and over pairs.
 func (m *Memory) readAbandoned(ctx, keep context.Context, asks consult.Model, ranges []op.Range, done *op.PassDone) error {
-	req := m.passRequest(ranges[len(ranges)-1], nil)
-	req.Ranges, req.Over = ranges, true
+	pairs, err := m.pairs(m.State().Turn.Pairs)
+	if err != nil {
+		return err
+	}
+	last := m.State().Turn.Pairs
+	if len(ranges) > 0 {
+		last = ranges[len(ranges)-1]
+	}
+	req := m.passRequest(last, nil)
+	req.Ranges, req.Over, req.Pairs, req.From = ranges, true, pairs, m.State().Current
 	var reasons []string
 	for i, r := range ranges {
 		ops, err := m.Ops(r)

@@ -1,11 +1,14 @@
 package memory
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
+	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/failure"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 )
@@ -13,10 +16,11 @@ import (
 // recallFailure is the reason of the record that a failed call met a card's error.
 const recallFailure = "failure"
 
-// Met returns the record that a failed command met the error of cards which neither this task nor, as far
-// as the cards say, the tasks of the cards that it was shown had seen: it is a second witness of them.
-// It returns nil if there is no such card. Nothing of the cards is shown.
-func (m *Memory) Met(c op.Call, res *tool.Result) *op.CardsRecalled {
+// Met returns the record that a failed command met the error of cards, nil if there is no such card. Those
+// that neither this task nor, as far as the cards say, the tasks of the cards that it was shown had seen
+// count it as a second witness. If shows is set, the record has the text of the one that the result is to
+// show: reviewed, verified, or a model's lesson of this repository that rests on a pair.
+func (m *Memory) Met(c op.Call, res *tool.Result, shows bool) *op.CardsRecalled {
 	if res.Exit == nil {
 		return nil
 	}
@@ -31,14 +35,40 @@ func (m *Memory) Met(c op.Call, res *tool.Result) *op.CardsRecalled {
 	}
 	rec := &op.CardsRecalled{Query: f.Line, Why: recallFailure, Cards: []op.CardRef{}}
 	shown := m.lineage()
+	var best *recalled.Hit
 	for _, c := range m.layers.Visible(knowledgebase.Query{}) {
 		quotes := slices.ContainsFunc(c.Issue, func(issue string) bool { return errorOf(issue) == f.Signature })
-		if quotes && !slices.Contains(shown, c.ID) && !m.claims(c) {
-			rec.Met = append(rec.Met, c.ID)
+		if !quotes || slices.Contains(shown, c.ID) || m.claims(c) {
+			continue
+		}
+		rec.Met = append(rec.Met, c.ID)
+		h := recalled.Hit{Card: c, Trust: m.trust(c), Missing: recalled.Missing(c, m.dir)}
+		if shows && m.helps(&h) && (best == nil || better(&h, best)) {
+			best = &h
+		}
+	}
+	if best != nil {
+		text, used := recalled.Pack([]recalled.Hit{*best}, m.recallTokens(), m.Counter.Count)
+		for _, h := range used {
+			rec.Text, rec.Cards = text, append(rec.Cards, m.cardRef(h))
 		}
 	}
 	if len(rec.Met) == 0 {
 		return nil
 	}
 	return rec
+}
+
+// helps reports whether a card about the error of a result may be shown with it.
+func (m *Memory) helps(h *recalled.Hit) bool {
+	e, repo := m.evidence(h.Card), m.State().Opened.Repo
+	here := repo != "" && h.Card.Scope.Repo == repo
+	lesson := e.derived && e.paired && here && !m.Home.ReviewedOnly && h.Card.Provenance.Model != anamnesis.WriterExtractor
+	return (!h.Trust.Withheld || lesson) && !(here && recalled.SubjectGone(h.Card, h.Missing))
+}
+
+// better reports whether a card is to be shown before another: one that is believed further, or is newer.
+func better(a, b *recalled.Hit) bool {
+	rungs := []recalled.Rung{recalled.Hypothesis, recalled.Verified, recalled.ReviewedRung}
+	return cmp.Or(slices.Index(rungs, a.Trust.Rung)-slices.Index(rungs, b.Trust.Rung), a.Card.Created.Compare(b.Card.Created)) > 0
 }

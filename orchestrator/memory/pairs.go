@@ -13,6 +13,7 @@ import (
 	"anamnesis/anamnesis"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
@@ -27,12 +28,11 @@ type pairLine struct {
 	Card *card.Card `json:"card"`
 }
 
-// LearnRepairs records, at a turn's end, the commands that failed and later succeeded. They wait for a
-// user: nothing of them enters a context or the knowledge base by itself. A pair's id is the same after
-// a crash between the write of the file and of the operation.
+// LearnRepairs records, at a turn's end, the commands that failed and later succeeded. They wait for a user, and for the pass that asks a model for lessons: nothing of them enters a context or the knowledge
+// base by itself. A pair's id is the same after a crash between the write of the file and of the operation.
 func (m *Memory) LearnRepairs(keep context.Context) error {
 	found := &op.RepairsFound{Range: op.Range{First: m.State().Repairs.FailedAt, Last: m.State().Last}, Cards: []string{}}
-	ops, err := m.Ops(found.Range)
+	pairs, err := m.pairs(found.Range)
 	if errors.Is(err, opstream.ErrCorrupt) { // otherwise no turn could ever end
 		found.NotWritten = []string{err.Error()}
 		return m.Record(keep, found)
@@ -40,16 +40,47 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	if err != nil {
 		return err
 	}
-	req := m.passRequest(found.Range, ops)
-	if req.Tainted, err = m.taintedBefore(found.Range.First); err != nil {
-		return err
-	}
-	pairs := anamnesis.PairCards(&req, m.State().Steps.PathSet(m.State().Current))
-	found.Pairs = len(pairs)
-	if err := RecordPairs(m.Home, m.ID, pairs); err != nil {
+	found.Pairs, found.Asks = len(pairs), len(pairs) > 0 && (m.o.Model != nil || m.o.Reader != nil)
+	cards := anamnesis.PairCards(pairs)
+	shown := m.lineage()
+	seen := func(c *card.Card) bool { return m.claims(c) || slices.Contains(shown, c.ID) }
+	if err := errors.Join(RecordPairs(m.Home, m.ID, cards), m.cards.Count(verified(m.ID, m.layers.Visible(knowledgebase.Query{}), cards, seen)...)); err != nil {
 		found.NotWritten = append(found.NotWritten, err.Error())
 	}
 	return m.Record(keep, found)
+}
+
+// verified returns that drafts held in a task: it met their error and made their change before the command
+// succeeded, as its pairs show. seen reports whether the task had been shown a card. A pair that text from
+// outside may have suggested is no witness.
+func verified(task string, drafts, pairs []*card.Card, seen func(*card.Card) bool) (events []usage.Event) {
+	for _, p := range pairs {
+		for _, c := range drafts {
+			if p.Provenance.Tainted || c.State != card.Draft || seen(c) || !anamnesis.SameChange(c.Solution, p.Solution) {
+				continue
+			}
+			if slices.ContainsFunc(c.Issue, func(issue string) bool { return errorOf(issue) == errorOf(p.Issue[0]) }) {
+				events = append(events, usage.Event{Card: c.ID, What: usage.Verified, Task: task, Op: p.Provenance.Ranges[0].Last, Text: c.Hash()})
+			}
+		}
+	}
+	return events
+}
+
+// pairs returns the pairs among operations; none of an empty range.
+func (m *Memory) pairs(r op.Range) ([]anamnesis.Pair, error) {
+	if r.Last == 0 {
+		return nil, nil
+	}
+	ops, err := m.Ops(r)
+	if err != nil {
+		return nil, err
+	}
+	req := m.passRequest(r, ops)
+	if req.Tainted, err = m.taintedBefore(r.First); err != nil {
+		return nil, err
+	}
+	return anamnesis.Pairs(&req, m.State().Steps.PathSet(m.State().Current)), nil
 }
 
 // RecordPairs appends the cards of a task's pairs to its file.

@@ -84,10 +84,11 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 		asks = m.reader(ctx, &req, done)
 	}
 	req.NoCards = done.Trigger == op.TriggerUser
-	r := req.Ranges[len(req.Ranges)-1]
-	var err error
-	if req.Tainted, err = m.taintedBefore(r.First); err != nil {
-		return err
+	if n := len(req.Ranges); n > 0 {
+		var err error
+		if req.Tainted, err = m.taintedBefore(req.Ranges[n-1].First); err != nil {
+			return err
+		}
 	}
 	if asks != nil && m.o.Passing != nil {
 		begun := op.PassBegun{Trigger: done.Trigger, Ranges: req.Ranges}
@@ -95,14 +96,14 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	}
 	res, err := anamnesis.Pass(ctx, asks, req, limits)
 	if err != nil {
-		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
+		return fmt.Errorf("anamnesis pass over ops %v: %w", req.Ranges, err)
 	}
 	done.Ranges, done.RangeTokens, done.EAS = req.Ranges, m.State().RangeTokens(req.Ranges), req.EAS
 	done.Block, done.Writer, done.Dropped = res.Block, res.Writer, res.Dropped
 	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.NoCards = res.NoCards
 	done.Cards, done.NotWritten = m.putCards(keep, res.Cards)
-	done.Lessons, done.Observed = m.observed(res.Cards, nil), m.observed(res.Cards, res.Observed)
+	done.Lessons, done.Paired = m.hashes(res.Cards, nil), m.hashes(res.Cards, res.Paired)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, m.Now().Sub(req.Now).Milliseconds()
 	return m.Record(keep, done)
 }

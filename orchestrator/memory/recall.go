@@ -20,7 +20,8 @@ import (
 const (
 	minRecallTokens = 400     // a recall may always be this long
 	recallShare     = 8       // otherwise one part in so many of the EAS
-	recallCards     = 5       // cards found
+	recallCards     = 5       // cards that an agent who asks is shown
+	startCards      = 2       // cards that a task is shown unasked
 	projectEvidence = 0.3     // share of the usual threshold for a card about the task's project
 	minReopened     = 4_000   // bytes of an operation that recall shows at once, at least
 	maxReopened     = 100_000 // and at most; in between, a byte for each token of the EAS: about a quarter of it
@@ -78,7 +79,6 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 		}
 	}
 	hits = eachOnce(hits)
-	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))]))
 	if why == RecallPrompt {
 		e, err := m.experienced()
 		if err != nil {
@@ -89,14 +89,16 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 		})
 	}
 	for i := range hits {
-		hits[i].Missing = recalled.MissingFiles(hits[i].Card, m.dir)
+		hits[i].Missing = recalled.Missing(hits[i].Card, m.dir)
 	}
 	hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool {
 		repo := m.State().Opened.Repo
 		return repo != "" && h.Card.Scope.Repo == repo && recalled.SubjectGone(h.Card, h.Missing)
 	})
-	budget := max(minRecallTokens, m.State().Model.EAS/recallShare)
-	text, used := recalled.Pack(hits, budget, m.Counter.Count)
+	if why != recallAsked {
+		hits = hits[:min(startCards, len(hits))]
+	}
+	text, used := recalled.Pack(hits[:min(recallCards, len(hits))], m.recallTokens(), m.Counter.Count)
 	for _, h := range used {
 		rec.Cards = append(rec.Cards, m.cardRef(h))
 	}
@@ -105,6 +107,9 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	}
 	return rec, nil
 }
+
+// recallTokens returns how long a recall may be.
+func (m *Memory) recallTokens() int { return max(minRecallTokens, m.State().Model.EAS/recallShare) }
 
 // aboutProject returns the ids of other tasks' cards about the task's project.
 func (m *Memory) aboutProject() map[string]bool {
@@ -120,28 +125,6 @@ func (m *Memory) aboutProject() map[string]bool {
 	return ids
 }
 
-// withLike adds, briefly, the near-duplicates of the hits: cards about several failures of one
-// kind differ by a word.
-func (m *Memory) withLike(hits []recalled.Hit) []recalled.Hit {
-	seen := make(map[string]bool)
-	for _, h := range hits {
-		seen[h.Card.ID] = true
-	}
-	for _, h := range hits {
-		for _, id := range h.Also {
-			c := m.card(id)
-			if c == nil || seen[id] {
-				continue
-			}
-			seen[id] = true
-			if like := (recalled.Hit{Card: c, Score: h.Score, Trust: m.trust(c), Brief: true}); !like.Trust.Withheld {
-				hits = append(hits, like)
-			}
-		}
-	}
-	return hits
-}
-
 // eachOnce keeps one card for each topic: the first of the most trusted. Tasks that met the
 // same failure leave a card each.
 func eachOnce(hits []recalled.Hit) []recalled.Hit {
@@ -155,7 +138,6 @@ func eachOnce(hits []recalled.Hit) []recalled.Hit {
 			at[key] = len(out)
 			out = append(out, h)
 		case out[i].Trust.Rung == recalled.Hypothesis && h.Trust.Rung != recalled.Hypothesis:
-			h.Brief = out[i].Brief
 			out[i] = h
 		}
 	}

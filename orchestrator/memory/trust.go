@@ -28,13 +28,11 @@ import (
 
 // evidence is what a stream of this machine confirms of a card.
 type evidence struct {
-	derived  bool   // the evidence hash matches the operations that the card names
-	observed bool   // that operation marks the card as holding only recorded facts
-	ran      bool   // the card's failed command is among them
-	world    string // the tree it ran in
+	derived bool   // the evidence hash matches the operations that the card names
+	paired  bool   // the pass that wrote the card's text names it as resting on a pair
+	ran     bool   // the card's failed command is among them
+	world   string // the tree it ran in
 }
-
-func (e *evidence) verifies() bool { return e.derived && e.observed }
 
 // errDerived ends a walk over a stream once the rest is irrelevant to the card.
 var errDerived = errors.New("derived")
@@ -56,9 +54,9 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 			ops = append(ops, o)
 		}
 		if b, ok := o.Body.(*op.PassDone); ok {
-			e.observed = e.observed || slices.Contains(b.Observed, lesson)
+			e.paired = e.paired || slices.Contains(b.Paired, lesson)
 		}
-		if e.observed && o.Seq > last {
+		if e.paired && o.Seq > last {
 			return errDerived
 		}
 		return nil
@@ -92,12 +90,10 @@ func (e *evidence) trust(c *card.Card, n usage.Counts) recalled.Trust {
 		tr.Rung = recalled.ReviewedRung
 	case c.Provenance.Model == anamnesis.WriterExtractor: // earlier versions wrote drafts by rules alone
 		tr.Withheld = true
-	case tr.Contradicted:
-		tr.Withheld = true
-	case e.verifies():
+	case n.Verified > 0 && n.VerifiedText == c.Hash():
 		tr.Rung = recalled.Verified
 	default:
-		tr.Withheld = n.Met == 0
+		tr.Withheld = true
 	}
 	return tr
 }
@@ -121,17 +117,8 @@ func (m *Memory) evidence(c *card.Card) evidence {
 func (m *Memory) trust(c *card.Card) recalled.Trust {
 	e := m.evidence(c)
 	tr := e.trust(c, m.cards.Counts(c.ID))
-	tr.Withheld = (tr.Withheld || Brought(m.layers, c) && tr.Rung == recalled.Hypothesis) && !m.own(c)
+	tr.Withheld = (tr.Withheld || m.Home.ReviewedOnly && tr.Rung != recalled.ReviewedRung) && !m.own(c)
 	return tr
-}
-
-// Brought reports whether a card stands in a project's folder, which its repository brings.
-func Brought(layers knowledgebase.Layers, c *card.Card) bool {
-	if len(layers) < 2 {
-		return false
-	}
-	there, err := layers[0].Get(c.ID)
-	return err == nil && there.Hash() == c.Hash()
 }
 
 // wrote returns the lessons that this task wrote, as its own stream names them. What a card says of
@@ -231,9 +218,8 @@ func (m *Memory) card(id string) *card.Card {
 	return found
 }
 
-// observed returns the hashes of the stored cards that state only recorded facts. If which is
-// nil, all do.
-func (m *Memory) observed(cards []*card.Card, which map[string]bool) (out []string) {
+// hashes returns the hashes of the stored cards of which is true, or of all if which is nil.
+func (m *Memory) hashes(cards []*card.Card, which map[string]bool) (out []string) {
 	for _, c := range cards {
 		if which != nil && !which[c.ID] {
 			continue
@@ -246,13 +232,13 @@ func (m *Memory) observed(cards []*card.Card, which map[string]bool) (out []stri
 	return out
 }
 
-// retireContradicted retires the hypotheses that this task contradicted, and those drawn from
-// tasks that had been shown them. A card that a stream confirms is withheld instead: it was
-// true where it was observed.
+// retireContradicted retires the drafts that this task contradicted as the last of several, and
+// the drafts of tasks that had been shown them. About a reviewed card the user is asked.
 func (m *Memory) retireContradicted(e *experience.Log) error {
 	gone := make(map[string]bool)
 	for _, b := range e.Findings {
-		if b.What == usage.Contradicted && m.cards.Counts(b.Card).Refuted && m.hypothesis(b.Card) != nil {
+		n := m.cards.Counts(b.Card)
+		if b.What == usage.Contradicted && n.Refutes() && m.draft(b.Card) != nil {
 			gone[b.Card] = true
 		}
 	}
@@ -261,7 +247,7 @@ func (m *Memory) retireContradicted(e *experience.Log) error {
 	}
 	var ch knowledgebase.Change
 	for _, entry := range m.cards.List() {
-		c := m.hypothesis(entry.ID)
+		c := m.draft(entry.ID)
 		if c == nil || !gone[c.ID] && !slices.ContainsFunc(c.Provenance.Shown, func(id string) bool { return gone[id] }) {
 			continue
 		}
@@ -278,13 +264,10 @@ func (m *Memory) retireContradicted(e *experience.Log) error {
 	return nil
 }
 
-// hypothesis returns a draft that no stream of this machine confirms, or nil.
-func (m *Memory) hypothesis(id string) *card.Card {
+// draft returns a draft of the user's folder, or nil.
+func (m *Memory) draft(id string) *card.Card {
 	c, err := m.cards.Get(id)
 	if err != nil || c.State != card.Draft {
-		return nil
-	}
-	if e := m.evidence(c); e.verifies() {
 		return nil
 	}
 	return c

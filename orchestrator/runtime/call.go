@@ -55,8 +55,11 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 	if res.Jump != nil {
 		res.Jump.By, res.Jump.Call = op.ByAgent, c.ID
 	}
-	if met := r.memory.Met(c.Call, &res); met != nil {
+	if met := r.memory.Met(c.Call, &res, true); met != nil {
 		res.Record = append(res.Record, met)
+		if met.Text != "" {
+			res.Text = strings.TrimRight(res.Text, "\n") + "\n\n" + met.Text
+		}
 	}
 	return r.place.PostResult(keep, res.Secrets, res.Jump, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: c.Note + res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,

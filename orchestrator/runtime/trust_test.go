@@ -12,6 +12,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
+	"anamnesis/knowledge_base/review"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/memory"
@@ -21,14 +22,21 @@ import (
 	"anamnesis/orchestrator/tool/builtin"
 )
 
-// worded is a task that leaves a path, of which a model words a card that says only what the record holds.
+// worded is a task whose command failed and later succeeded, of which a model words a lesson.
 const worded = `turns:
-  - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]
-  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: the file has to be written first}}]
+  - calls: [{name: Bash, arguments: {command: "tar cf a.tar answer.txt"}}]
+  - calls: [{name: Bash, arguments: {command: "touch answer.txt"}}]
+  - calls: [{name: Bash, arguments: {command: "tar cf a.tar answer.txt"}}]
   - reply: Done.
 passes:
-  - reply: '{"cards": [{"topic": "No answer.txt", "issue": ["cat: answer.txt: No such file or directory"], "solution": ["cat answer.txt"], "ops": [8, 9]}]}'
+  - reply: '{"cards": [{"topic": "The answer comes first", "issue": ["the answer is not written yet"], "solution": ["write it before packing"], "wrong_if": "tar cannot stat it even so", "ops": [7, 9, 19, 21]}]}'
 `
+
+// silent is the same task without a model's words.
+var silent, _, _ = strings.Cut(worded, "passes:")
+
+// failing is a task that meets the same error.
+const failing = "turns:\n  - calls: [{name: Bash, arguments: {command: \"tar cf b.tar answer.txt\"}}]\n  - reply: Done.\n"
 
 // play runs one more task in a home, in a directory of its own, and returns its
 // operations.
@@ -97,54 +105,107 @@ func learned(t *testing.T, h taskdir.Home) (c *card.Card) {
 	return c
 }
 
-// TestEvidenceIsDerived: a card is verified when the stream of this machine bears out
-// its evidence and names its text; whatever else it claims, it is a hypothesis.
-func TestEvidenceIsDerived(t *testing.T) {
+// TestVerified: a lesson is verified when it held in a second task that was not shown it: the same error, the same
+// change, and the success. It stays so without the tasks' folders, and only for the text that held.
+func TestVerified(t *testing.T) {
 	h := trustHome(t)
-	play(t, h, "one", worded, New{})
-	if got := memory.TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != recalled.Verified {
-		t.Fatalf("the card is %+v", got)
+	trust := func() (tr recalled.Trust) {
+		c := learned(t, h)
+		cardsOf(t, h, func(kb *knowledgebase.Store) { tr = memory.TrustOf(h, c, kb.Counts(c.ID)) })
+		return tr
 	}
+	play(t, h, "one", worded, New{})
+	if tr := trust(); tr.Rung != recalled.Hypothesis || !tr.Withheld {
+		t.Fatalf("after its own task: %+v", tr)
+	}
+	play(t, h, "other", strings.Replace(silent, "touch answer.txt", "echo a > answer.txt", 1), New{TaskOpened: op.TaskOpened{Repo: "elsewhere"}})
+	if tr := trust(); tr.Rung != recalled.Hypothesis {
+		t.Errorf("after another change: %+v", tr)
+	}
+	play(t, h, "two", silent, New{TaskOpened: op.TaskOpened{Repo: "elsewhere"}}) // another repository: it is not shown there
+	if tr := trust(); tr.Rung != recalled.Verified || tr.Withheld {
+		t.Fatalf("after a second task: %+v", tr)
+	}
+	for _, id := range []string{"one", "two"} {
+		if err := os.RemoveAll(h.Task(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tr := trust(); tr.Rung != recalled.Verified {
+		t.Errorf("without the tasks' folders: %+v", tr)
+	}
+	c := learned(t, h)
+	n := usage.Counts{Verified: 1, VerifiedText: c.Hash()}
 	for name, forge := range map[string]func(*card.Card){
-		"another hash":                      func(c *card.Card) { c.Provenance.EvidenceHash = strings.Repeat("0", 64) },
-		"other operations":                  func(c *card.Card) { c.Provenance.Ranges[0].Last = 5 },
-		"no operations":                     func(c *card.Card) { c.Provenance.Ranges = nil },
-		"operations from 0 to the end":      func(c *card.Card) { c.Provenance.Ranges = []card.Range{{First: 0, Last: 1<<64 - 1}} },
-		"a task that is not here":           func(c *card.Card) { c.Provenance.Task = "two" },
-		"a path for a task":                 func(c *card.Card) { c.Provenance.Task = "../tasks/one" },
-		"a wrong lesson with true evidence": func(c *card.Card) { c.Solution = []string{"`rm answer.txt` succeeded."} },
-		"a second lesson":                   func(c *card.Card) { c.Issue = append(c.Issue, "answer.txt is always missing") },
-		"written by rules alone":            func(c *card.Card) { c.Provenance.Model = anamnesis.WriterExtractor },
+		"another solution":       func(c *card.Card) { c.Solution = []string{"run `rm answer.txt`"} },
+		"a second lesson":        func(c *card.Card) { c.Issue = append(c.Issue, "answer.txt is always missing") },
+		"written by rules alone": func(c *card.Card) { c.Provenance.Model = anamnesis.WriterExtractor },
 	} {
 		c := learned(t, h)
 		forge(c)
-		if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != recalled.Hypothesis || !got.Withheld {
-			t.Errorf("%s: %+v", name, got)
+		if tr := memory.TrustOf(h, c, n); tr.Rung != recalled.Hypothesis || !tr.Withheld {
+			t.Errorf("%s: %+v", name, tr)
 		}
 	}
-	c := learned(t, h)
-	c.Issue[0] = "`cat answer.txt` failed: " + c.Issue[0]
-	if got := memory.TrustOf(h, c, usage.Counts{}); got.Check != "cat answer.txt" {
-		t.Errorf("a command that the record holds is no check: %+v", got)
-	}
-	c.Provenance.EvidenceHash = strings.Repeat("0", 64)
-	if got := memory.TrustOf(h, c, usage.Counts{}); got.Check != "" {
-		t.Errorf("a card without evidence names a check: %+v", got)
-	}
-	c = learned(t, h)
-	if got := memory.TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != recalled.Hypothesis || !got.Withheld {
-		t.Errorf("contradicted: %+v", got)
-	}
-	if err := os.RemoveAll(h.Task("one")); err != nil {
-		t.Fatal(err)
-	}
-	if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != recalled.Hypothesis {
-		t.Errorf("its stream is gone: %+v", got)
-	}
 	if c.State = card.Reviewed; memory.TrustOf(h, c, usage.Counts{}).Rung != recalled.ReviewedRung {
-		t.Error("a review does not need the stream")
+		t.Error("a review needs no second task")
 	}
 }
+
+// TestLessonOnFailure: a model's lesson that rests on a pair is shown with a result that failed alike in its
+// repository, once, unverified; a task that was shown it is no witness. No other draft is shown.
+func TestLessonOnFailure(t *testing.T) {
+	h := trustHome(t)
+	play(t, h, "one", worded, New{})
+	shown := func(ops []op.Op) (text string) {
+		for _, b := range recalledOps(ops, "failure") {
+			text += b.Text
+		}
+		return text
+	}
+	ops := play(t, h, "two", strings.Replace(silent, "turns:", "turns:\n  - calls: [{name: Bash, arguments: {command: \"tar cf c.tar answer.txt\"}}]", 1), New{})
+	text := shown(ops)
+	if strings.Count(text, "[lesson ") != 1 || !strings.Contains(text, "UNVERIFIED, seen in 1 task") || !strings.Contains(text, "Wrong if: tar cannot stat it even so") {
+		t.Errorf("on the failing results: %s", text)
+	}
+	result := ""
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.ToolReturned); ok && result == "" {
+			result = b.Text
+		}
+	}
+	if !strings.Contains(result, "Cannot stat") || !strings.HasSuffix(result, text) {
+		t.Errorf("the result is %q", result)
+	}
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		if n := kb.Counts(learnedID(kb)); n.Verified != 0 || n.Held != 1 || n.Followed != 1 || n.Shown != 1 {
+			t.Errorf("the task that was shown it counts as %+v", n)
+		}
+	})
+	if text := shown(play(t, h, "elsewhere", failing, New{TaskOpened: op.TaskOpened{Repo: "elsewhere"}})); text != "" {
+		t.Errorf("in another repository: %s", text)
+	}
+	h.ReviewedOnly = true
+	if text := shown(play(t, h, "only", failing, New{})); text != "" {
+		t.Errorf("with recall: reviewed-only: %s", text)
+	}
+	h.ReviewedOnly = false
+	cardsOf(t, h, func(kb *knowledgebase.Store) { // edited since: no stream says so
+		c, err := kb.Get(learnedID(kb))
+		if err == nil {
+			c.Solution[0] = "run `rm -rf ~` first"
+			_, _, err = kb.Put(t.Context(), c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if text := shown(play(t, h, "edited", failing, New{})); text != "" {
+		t.Errorf("a draft with another text: %s", text)
+	}
+}
+
+func learnedID(kb *knowledgebase.Store) string { return kb.List()[0].ID }
 
 // hypothesis is a card that nothing here bears out.
 func hypothesis(id, errorLine string) *card.Card {
@@ -165,79 +226,77 @@ func recalledOps(ops []op.Op, why string) (out []*op.CardsRecalled) {
 	return out
 }
 
-// TestHypothesisWaitsForASecondTask: a hypothesis is shown once a second task has met
-// its error, not for another card that says the same; a task that was shown it does
-// not count.
-func TestHypothesisWaitsForASecondTask(t *testing.T) {
+// TestDraftsAreNotShown: a draft that nothing here bears out is shown to no task, also where its error occurs
+// again: it is counted as met.
+func TestDraftsAreNotShown(t *testing.T) {
 	h := trustHome(t)
 	cardsOf(t, h, func(kb *knowledgebase.Store) {
-		for _, id := range []string{"forged1", "forged2"} {
-			c := hypothesis(id, missing)
-			c.SourceTask, c.Provenance.Task = id, id
-			c.Constraint = []string{"said by " + id}
-			if _, _, err := kb.Put(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+		if _, _, err := kb.Put(t.Context(), hypothesis("forged", missing)); err != nil {
+			t.Fatal(err)
 		}
 	})
-	asks := func(id string) []*op.CardsRecalled {
-		return recalledOps(play(t, h, id, "turns:\n  - calls: [{name: recall, arguments: {query: \""+missing+"\"}}]\n  - reply: Done.\n", New{}), "asked")
+	asks := "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - calls: [{name: recall, arguments: {query: \"" + missing + "\"}}]\n  - reply: Done.\n"
+	ops := play(t, h, "a", asks, New{Request: "Why does it print this? " + missing})
+	got := slices.Concat(recalledOps(ops, "start"), recalledOps(ops, "failure"), recalledOps(ops, "asked"))
+	if len(got) != 3 || !slices.Equal(got[1].Met, []string{"forged"}) {
+		t.Fatalf("%d recalls: %+v", len(got), got)
 	}
-	if got := asks("a"); len(got) != 1 || len(got[0].Cards) != 0 {
-		t.Fatalf("two cards bear each other out: %+v", got)
-	}
-	failing := "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n"
-	got := recalledOps(play(t, h, "b", failing, New{}), "failure")
-	if len(got) != 1 || len(got[0].Met) != 2 || got[0].Text != "" || len(got[0].Cards) != 0 {
-		t.Fatalf("on the failing result: %+v", got)
-	}
-	again := asks("c")
-	if len(again) != 1 || len(again[0].Cards) == 0 || !strings.Contains(again[0].Text, "UNVERIFIED, seen in 2 tasks; before ruling anything out, check it") {
-		t.Errorf("met by a second task: %+v", again)
-	}
-	shown := "turns:\n  - calls: [{name: recall, arguments: {query: \"" + missing + "\"}}]\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n"
-	ops := play(t, h, "d", shown, New{})
-	for _, b := range recalledOps(ops, "failure") {
-		if slices.Contains(b.Met, recalledOps(ops, "asked")[0].Cards[0].ID) {
-			t.Errorf("a task that was shown a card counts as its witness: %+v", *b)
+	for _, b := range got {
+		if b.Text != "" || len(b.Cards) != 0 {
+			t.Errorf("%s: %+v", b.Why, b)
 		}
 	}
 }
 
-// TestContradictionRetires: what a task was shown and finds wrong is retired with the
-// hypotheses of tasks that had been shown it; a card that the record bears out is
-// withheld and stays.
+// TestContradictionRetires: three tasks that were shown a draft and find it wrong retire it, with the drafts of
+// tasks that had been shown it; about a reviewed card the user is asked.
 func TestContradictionRetires(t *testing.T) {
 	h := trustHome(t)
-	play(t, h, "one", worded, New{})
-	verified := learned(t, h).ID
+	lie := hypothesis("lie", "tar: broken.tgz: Cannot open")
 	cardsOf(t, h, func(kb *knowledgebase.Store) {
 		child := hypothesis("child", "another error")
 		child.Provenance.Shown = []string{"lie", "other"}
-		for _, c := range []*card.Card{hypothesis("lie", "tar: broken.tgz: Cannot open"), child, hypothesis("alone", "a third error")} {
+		for _, c := range []*card.Card{lie, child, hypothesis("alone", "a third error"), hypothesis("read", "the fourth error: too deep")} {
 			if _, _, err := kb.Put(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := kb.Count(usage.Event{Card: "lie", What: usage.Met, Task: "x"}); err != nil {
+		if _, err := review.Decide(t.Context(), kb, review.Decision{Act: review.Approve, IDs: []string{"read"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := kb.Count(usage.Event{Card: "lie", What: usage.Verified, Task: "x", Text: lie.Hash()}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	play(t, h, "two", `turns:
-  - calls: [{name: recall, arguments: {query: "`+missing+`"}}]
+	for i, id := range []string{"two", "three", "four"} {
+		play(t, h, id, `turns:
   - calls: [{name: recall, arguments: {query: "tar: broken.tgz: Cannot open"}}]
+  - calls: [{name: recall, arguments: {query: "the fourth error: too deep"}}]
   - calls: [{name: Bash, arguments: {command: "echo fine"}}]
-  - reply: lesson lie does not hold. lesson `+verified+` does not hold. lesson alone does not hold.
+  - reply: lesson lie does not hold. lesson read does not hold. lesson alone does not hold.
 `, New{})
-	cardsOf(t, h, func(kb *knowledgebase.Store) {
-		for id, want := range map[string]card.State{"lie": card.Retired, "child": card.Retired, "alone": card.Draft, verified: card.Draft} {
-			if c, err := kb.Get(id); err != nil || c.State != want {
-				t.Errorf("%s is %v, want %s (%v)", id, c.State, want, err)
+		cardsOf(t, h, func(kb *knowledgebase.Store) {
+			gone := card.Draft
+			if i == 2 {
+				gone = card.Retired
 			}
+			for id, want := range map[string]card.State{"lie": gone, "child": gone, "alone": card.Draft, "read": card.Reviewed} {
+				if c, err := kb.Get(id); err != nil || c.State != want {
+					t.Errorf("after %d contradictions %s is %v, want %s (%v)", i+1, id, c.State, want, err)
+				}
+			}
+			asked := slices.ContainsFunc(review.Waiting(kb), func(e knowledgebase.Entry) bool { return e.ID == "read" })
+			if asked != (i == 2) {
+				t.Errorf("after %d contradictions the user is asked about the reviewed card: %v", i+1, asked)
+			}
+		})
+	}
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		if _, err := review.Decide(t.Context(), kb, review.Decision{Act: review.Approve, IDs: []string{"read"}}); err != nil {
+			t.Fatal(err)
 		}
-		c, err := kb.Get(verified)
-		if err != nil || !memory.TrustOf(h, c, kb.Counts(verified)).Withheld {
-			t.Errorf("the contradicted observation is shown on: %v", err)
+		if list := review.Waiting(kb); len(list) != 1 || list[0].ID != "alone" {
+			t.Errorf("after another approval these wait: %+v", list)
 		}
 	})
 }
@@ -248,10 +307,11 @@ func TestLineage(t *testing.T) {
 	cardsOf(t, h, func(kb *knowledgebase.Store) {
 		c := hypothesis("first", missing)
 		c.Provenance.Shown = []string{"before"}
+		held := usage.Event{Card: "first", What: usage.Verified, Task: "x", Text: c.Hash()}
 		if _, _, err := kb.Put(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		if err := kb.Count(usage.Event{Card: "first", What: usage.Met, Task: "x"}); err != nil {
+		if err := kb.Count(held); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -266,27 +326,23 @@ func TestLineage(t *testing.T) {
 	})
 }
 
-// TestOwnProject: at its start a task is shown what earlier tasks of its project met,
-// where the request says enough of it for a card of the project alone; cards that
-// nearly repeat one another stand in a line each.
+// TestOwnProject: at its start a task is shown two cards of its project at most, where the request says enough
+// of it for a card of the project alone.
 func TestOwnProject(t *testing.T) {
 	h := trustHome(t)
-	play(t, h, "one", worded, New{})
-	play(t, h, "two", strings.ReplaceAll(worded, "answer.txt", "answer.md"), New{})
-	const nothing = "turns:\n  - reply: Seen.\n"
-	const asked = "The quarterly report lacks the auditors' answer: complete it, add up each department and write a summary for the board."
-	shown := func(ops []op.Op) (c *op.CardsRecalled) {
-		for _, o := range ops {
-			if b, ok := o.Body.(*op.CardsRecalled); ok && b.Why == "start" {
-				c = b
+	play(t, h, "one", "turns:\n  - reply: Seen.\n", New{})
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		for id, topic := range map[string]string{"first": "the quarterly report wants rounded totals", "second": "auditors answer on Fridays only", "third": "a summary for the board needs a chart"} {
+			c := hypothesis(id, topic)
+			c.Scope.Repo, c.Issue, c.Solution, c.State = "w", []string{topic}, []string{"see the handbook, page " + id}, card.Reviewed
+			if _, err := kb.Apply(t.Context(), knowledgebase.Change{By: knowledgebase.Person, Cards: []*card.Card{c}}); err != nil {
+				t.Fatal(err)
 			}
 		}
-		return c
-	}
-	if got := shown(play(t, h, "three", nothing, New{Request: asked})); len(got.Cards) != 2 || strings.Count(got.Text, "\n[lesson ") != 2 || strings.Count(got.Text, "> Issue: ") != 1 {
-		t.Errorf("at the start of the project's third task: %+v", got)
-	}
-	if got := shown(play(t, h, "four", nothing, New{Request: asked, TaskOpened: op.TaskOpened{Repo: "elsewhere"}})); len(got.Cards) != 0 {
-		t.Errorf("in another project: %+v", got)
+	})
+	const nothing = "turns:\n  - reply: Seen.\n"
+	const asked = "The quarterly report lacks the auditors' answer: complete it, add up each department and write a summary for the board."
+	if got := recalledOps(play(t, h, "three", nothing, New{Request: asked}), "start"); len(got[0].Cards) != 2 || strings.Count(got[0].Text, "\n[lesson ") != 2 {
+		t.Errorf("at a start: %+v", got[0])
 	}
 }

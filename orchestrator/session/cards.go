@@ -82,7 +82,7 @@ func (s *Service) Recall(ctx context.Context, dir, task string, q knowledgebase.
 	}
 	q.Trust = func(c *card.Card) recalled.Trust {
 		tr := memory.TrustOf(s.Home, c, layers[len(layers)-1].Counts(c.ID)) // the project's counters are the user's
-		tr.Withheld = (tr.Withheld || memory.Brought(layers, c) && tr.Rung == recalled.Hypothesis) && !slices.Contains(q.Own, c.Hash())
+		tr.Withheld = (tr.Withheld || s.Home.ReviewedOnly && tr.Rung != recalled.ReviewedRung) && !slices.Contains(q.Own, c.Hash())
 		return tr
 	}
 	return layers.Search(ctx, q)

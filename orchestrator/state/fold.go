@@ -523,7 +523,9 @@ func (t *Turn) end(b *op.TurnEnded) {
 }
 
 func (s *State) repaired(b *op.RepairsFound) {
-	s.Repairs = Repairs{}
+	if s.Repairs = (Repairs{}); b.Asks {
+		s.Turn.Pairs = b.Range
+	}
 	s.Turn.Learned = append(s.Turn.Learned, b.Cards...)
 	s.Totals.CardsWritten += len(b.Cards) - len(b.Superseded)
 }

@@ -151,10 +151,10 @@ func next(s *State, lim Limits) Action {
 			return act
 		case s.checkDue(true, false):
 			return Action{Kind: ActCheck, Reason: "asked"}
-		case s.learns():
-			return Action{Kind: ActLearn}
 		case !s.Opened.NoFinalPass && s.Repairs.Due():
 			return Action{Kind: ActLearnRepairs}
+		case s.learns():
+			return Action{Kind: ActLearn}
 		}
 		return act
 	}

@@ -13,9 +13,10 @@ import (
 )
 
 // learns reports whether a pass is due before the turn ends: one that has begun, or one over
-// unread steps if none was made for this answer.
+// unread steps or pairs if none was made for this answer.
 func (s *State) learns() bool {
-	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && len(s.Steps.Unread(s.Current)) > 0)
+	due := s.Turn.Pairs.Last > 0 || len(s.Steps.Unread(s.Current)) > 0
+	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && due)
 }
 
 // learned applies the pass at the end.
@@ -23,7 +24,7 @@ func (s *State) learned(p projection.Pass) {
 	for id := range s.Steps.In(p.Ranges) {
 		s.Steps.Edit(id, func(st *steps.Step) { st.Read = true })
 	}
-	s.Learning, s.Turn.LeftRead = nil, true
+	s.Learning, s.Turn.LeftRead, s.Turn.Pairs = nil, true, op.Range{}
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
 }
 

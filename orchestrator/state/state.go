@@ -98,6 +98,8 @@ type Turn struct {
 	Steps     int // steps ended since the turn opened
 	// Learned are the cards of the pass at the turn's end.
 	Learned []string `json:",omitempty"`
+	// Pairs is the range of operations whose pairs that pass is to read; empty: none.
+	Pairs op.Range `json:",omitzero"`
 	// LeftRead: that pass was made for the last reply. It is not repeated before another
 	// reply, even if it left steps unread.
 	LeftRead bool `json:",omitempty"`

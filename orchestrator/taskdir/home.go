@@ -38,6 +38,8 @@ type Home struct {
 	StoreLimitBytes int64
 	// Secrets is worldstate.Options.Secrets of every world.
 	Secrets []string
+	// ReviewedOnly: tasks are shown reviewed cards only.
+	ReviewedOnly bool
 }
 
 // FindHome derives the places, and the limits of snapshots, from the environment.
@@ -45,21 +47,32 @@ func FindHome(getenv func(string) string) (Home, error) {
 	h, err := findPlaces(getenv)
 	if err == nil {
 		h.FileLimitBytes, h.StoreLimitBytes, err = SnapshotLimits(getenv)
-		h.Secrets = keptIgnored(filepath.Join(h.Config, "config.yaml"), getenv)
+		h.Secrets = keptIgnored(h.setting("keep_ignored", getenv))
+		h.ReviewedOnly = h.setting("recall", getenv) == RecallReviewed
 	}
 	return h, err
 }
 
-// keptIgnored reads which ignored files snapshots hold: patterns of names, separated by spaces;
-// none: no file. nil: not set. Package settings checks the file.
-func keptIgnored(config string, getenv func(string) string) []string {
-	text := getenv("ANAMNESIS_KEEP_IGNORED")
-	if text == "" {
-		data, err := os.ReadFile(config)
-		if found := keepIgnored().FindSubmatch(data); err == nil && found != nil {
-			text = string(found[1])
-		}
+// RecallReviewed is the value of the setting recall with which tasks are shown reviewed cards only.
+const RecallReviewed = "reviewed-only"
+
+// setting reads a setting from the environment or the user's config.yaml. Package settings checks the file.
+func (h *Home) setting(key string, getenv func(string) string) string {
+	if text := getenv("ANAMNESIS_" + strings.ToUpper(key)); text != "" {
+		return text
 	}
+	data, err := os.ReadFile(filepath.Join(h.Config, "config.yaml"))
+	// Patterns begin with characters that YAML quotes.
+	line := regexp.MustCompile(`(?m)^` + key + `:[ \t]*["']?([^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
+	if found := line.FindSubmatch(data); err == nil && found != nil {
+		return string(found[1])
+	}
+	return ""
+}
+
+// keptIgnored reads which ignored files snapshots hold: patterns of names, separated by spaces;
+// none: no file. nil: not set.
+func keptIgnored(text string) []string {
 	switch text {
 	case "":
 		return nil
@@ -67,11 +80,6 @@ func keptIgnored(config string, getenv func(string) string) []string {
 		return []string{}
 	}
 	return strings.Fields(text)
-}
-
-// keepIgnored matches the setting's line; the patterns begin with characters that YAML quotes.
-func keepIgnored() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^keep_ignored:[ \t]*["']?([^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
 }
 
 // SnapshotLimits reads how large a file in a snapshot may be, and a directory's store of

@@ -93,6 +93,8 @@ func keys() []key {
 		{name: "patience", about: "how long a failing provider is waited for (default: 24h, 10m in a session)",
 			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
 		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: globs, tightens: same},
+		{name: "recall", initial: "lessons", about: "cards that tasks are shown: lessons or " + taskdir.RecallReviewed,
+			check: oneOf("lessons", taskdir.RecallReviewed), tightens: same},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none",
 			check: oneOf("auto", "dark", "light", "none")},
 	}

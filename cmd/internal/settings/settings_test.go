@@ -123,7 +123,7 @@ func TestRequest(t *testing.T) {
 // TestFaults: a fault of a file names the file, the line, the cause and the remedy.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"model: a\nmodle: b\n", `:2: unknown key "modle"; did you mean model? the keys are model, reflect_model, base_url, key_env, approval, sandbox, eas, max_steps, max_tokens, max_cost, max_time, patience, keep_ignored, theme`},
+		{"model: a\nmodle: b\n", `:2: unknown key "modle"; did you mean model? the keys are model, reflect_model, base_url, key_env, approval, sandbox, eas, max_steps, max_tokens, max_cost, max_time, patience, keep_ignored, recall, theme`},
 		{"model: a\nmodel: b\n", `:2: key "model" is given twice`},
 		{"\nmax_cost: -1\n", `:2: max_cost: "-1": want a value above zero`},
 		{"max_cost: .inf\n", `:1: max_cost: ".inf": want a value above zero`},

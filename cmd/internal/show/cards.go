@@ -59,19 +59,16 @@ func (o *Printer) Stats(st CardStats) {
 		quote.Number(total, "card"), st.States[card.Draft], st.Tainted, st.States[card.Reviewed],
 		st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
 	o.Printf("all: %s\n", figures(st.Totals))
-	for _, c := range st.Cards[:min(mostTold, len(st.Cards))] {
+	for _, c := range st.Cards {
 		o.Printf("%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts))
-	}
-	if more := len(st.Cards) - mostTold; more > 0 {
-		o.Printf("and %d more; --json has them all\n", more)
 	}
 }
 
 func figures(c usage.Counts) string {
-	text := fmt.Sprintf("shown %d, opened %d, followed %d, held %d, contradicted %d; tasks helpful %d, harmful %d; met independently %d, rediscovered %d",
-		c.Shown, c.Used, c.Followed, c.Held, c.Contradicted, c.Helpful, c.Harmful, c.Met, c.Rediscovered)
+	text := fmt.Sprintf("shown %d, opened %d, followed %d, held %d, contradicted %d; tasks helpful %d, harmful %d; met independently %d, verified %d, rediscovered %d",
+		c.Shown, c.Used, c.Followed, c.Held, c.Contradicted, c.Helpful, c.Harmful, c.Met, c.Verified, c.Rediscovered)
 	if c.Refuted {
-		text += "; withheld since it was contradicted"
+		text += "; contradicted since it held"
 	}
 	return text
 }
@@ -173,9 +170,6 @@ func (o *Printer) Dreamed(got *dream.Dreamed) {
 	}
 	o.Printf("%d proposed, %d known before; %s\n", len(got.Proposed), got.Known, then)
 }
-
-// mostTold is how many cards 'kb stats' names.
-const mostTold = 10
 
 // CardStats are the figures of a folder of cards.
 type CardStats struct {

@@ -104,7 +104,11 @@ func (p *textPrinter) Passing(b op.PassBegun) {
 	for i, r := range b.Ranges {
 		ranges[i] = r.String()
 	}
-	p.line("◆ asking the model what to keep of ops %s", strings.Join(ranges, ", "))
+	what := "what to keep of ops " + strings.Join(ranges, ", ")
+	if len(ranges) == 0 {
+		what = "what to learn from commands that failed and later succeeded"
+	}
+	p.line("◆ asking the model %s", what)
 }
 
 func (p *textPrinter) Retry(at model.Attempt) {

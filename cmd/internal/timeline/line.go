@@ -145,7 +145,7 @@ func memoryLine(o op.Op) Line {
 		text := fmt.Sprintf("D-Mail from step %d to checkpoint %d, no file moved", b.From, b.To)
 		return Line{Icon: "✉", Text: text, Short: "D-Mail"}
 	case *op.PassBegun:
-		return Line{Text: quote.Number(len(b.Ranges), "span") + " of paths that were left"}
+		return Line{Text: quote.Number(len(b.Ranges), "span") + " of paths that were left, and commands that failed and later succeeded"}
 	case *op.PassDone:
 		return passLine(b, o.Tok)
 	case *op.RepairsFound:
@@ -499,10 +499,14 @@ func passLine(b *op.PassDone, blockTokens int) Line {
 	for _, why := range b.NotWritten {
 		l.Detail = append(l.Detail, "card not written: "+why)
 	}
-	if b.NoCards != "" {
+	unworded := b.Trigger == op.TriggerEnd && b.NoCards != "" && b.Fallback != ""
+	switch {
+	case unworded:
+		l.Detail = append(l.Detail, fmt.Sprintf("no card: %s (%s)", b.NoCards, b.Fallback))
+	case b.NoCards != "":
 		l.Detail = append(l.Detail, "no card: "+b.NoCards)
 	}
-	if b.Fallback != "" {
+	if b.Fallback != "" && !unworded {
 		l.Detail = append(l.Detail, "extractor used: "+b.Fallback)
 	}
 	return l
@@ -515,6 +519,9 @@ func passText(b *op.PassDone) string {
 	case op.TriggerWindow:
 		return fmt.Sprintf("%d tokens of old steps compacted to make room", b.RangeTokens)
 	case op.TriggerEnd:
+		if len(b.Ranges) == 0 {
+			return "commands that failed and later succeeded, read at the end"
+		}
 		return fmt.Sprintf("%d tokens of paths that were left, read at the end", b.RangeTokens)
 	case op.TriggerJump, op.TriggerCumulative:
 		if b.RangeTokens > b.EAS {
