@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/shell"
@@ -139,12 +141,14 @@ func TestAnswers(t *testing.T) {
 		{"for the same call", gate.Answer{Allow: true, Same: true}, true, false, true},
 		{"for calls like it", gate.Answer{Allow: true, Like: true}, true, false, false},
 		{"for the task", gate.Answer{Allow: true, ForTask: true}, true, false, false},
+		{"for the directory", gate.Answer{Allow: true, Always: true}, true, false, true},
 		{"no", gate.Answer{Text: "use make"}, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0
 			first, again, other := bash("c1", "go vet ./a"), bash("c2", "go vet ./a"), bash("c3", "go vet ./b")
-			g := newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
+			trust := consent.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
+			g := newGate(t, gate.Options{Mode: approval.ModeAsk, Trust: trust, Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
 				asked++
 				return tt.answer, true, nil
 			}}, op.TaskOpened{}, first, again, other)

@@ -1,6 +1,11 @@
 package journal_test
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,5 +78,52 @@ func TestPostResultSchedulesOneJump(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("operation %d is %q, want %q", i, got[i], want[i])
 		}
+	}
+}
+
+// TestFirstAnswerCounts: of answers at the same time one is recorded; the others learn whose it was. One to a
+// question that is over is refused.
+func TestFirstAnswerCounts(t *testing.T) {
+	root := t.TempDir()
+	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
+	count, err := tokens.ForEncoding("r50k_base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
+	o.Stream.Now = time.Now
+	l, err := journal.OpenLedger(h, "t", count, 0, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Journal.Close()
+	if err := l.Record(t.Context(), &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.QuestionAsked{About: op.AboutAnswer}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() {
+			errs[i] = l.Answer(t.Context(), &op.QuestionAnswered{Asked: 3, By: fmt.Sprint("user", i), From: "page"})
+		})
+	}
+	wg.Wait()
+	won := slices.IndexFunc(errs, func(err error) bool { return err == nil })
+	if won < 0 {
+		t.Fatal(errs)
+	}
+	for i, err := range errs {
+		if i != won && (!errors.Is(err, taskdir.ErrAnswered) || !strings.Contains(err.Error(), fmt.Sprintf("by user%d (page)", won))) {
+			t.Errorf("answer %d: %v, while %d won", i, err, won)
+		}
+	}
+	if qs := l.Questions(); len(qs) != 1 || qs[0].Answer == nil || qs[0].Answer.By != fmt.Sprint("user", won) {
+		t.Errorf("recorded %+v", qs)
+	}
+	if err := l.Record(t.Context(), &op.TurnEnded{Reason: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Answer(t.Context(), &op.QuestionAnswered{Asked: 3}); !errors.Is(err, taskdir.ErrNoQuestion) {
+		t.Errorf("an answer after the end: %v", err)
 	}
 }

@@ -104,7 +104,7 @@ func TestKeptFields(t *testing.T) {
 		TaskOpened.approval TaskOpened.kb TaskOpened.program TaskResumed.dir TaskResumed.store TaskResumed.model TaskResumed.eas_from TaskResumed.program TaskResumed.approval UserSaid.source
 		ModelAsked.hash ModelReplied.finish ModelReplied.model ApprovalDecided.decision ApprovalDecided.by ToolStarted.boot_id JobStarted.boot_id Part.kind
 		Part.base64 WorldSaved.commit WorldSaved.tree WorldChanged.by WorldChanged.from_commit WorldChanged.to_commit WorldChanged.tree WorldChanged.task WorldRestored.tree JumpDone.base JumpDone.tree WorldRestored.by WorldRestored.base RestoreIntended.by RestoreIntended.from_commit RestoreIntended.to_commit JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
-		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model
+		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model QuestionAnswered.by QuestionAsked.task ReflectAsked.by ReflectFailed.by StrategyGiven.by
 		SubagentStarted.task SubagentStarted.dir SubagentEnded.task Parent.task
 		Agent.hash Agent.model Agent.approval SourceFile.hash GitAt.commit`)
 	kept, got, seen := strings.Fields(keptNames), map[string]bool{}, map[reflect.Type]bool{}

@@ -79,11 +79,11 @@ func (f *family) recordBefore(task string, had state.Used) {
 	f.spent[task] = state.Used{}
 }
 
-// anyAtWork reports whether any subagent is at work.
-func (f *family) anyAtWork() bool {
+// othersAtWork reports whether any subagent but one is at work.
+func (f *family) othersAtWork(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.taken) > 0
+	return len(f.taken) > 1 || len(f.taken) == 1 && !f.taken[task]
 }
 
 // atWork reports whether a subagent is at work.

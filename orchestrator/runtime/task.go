@@ -369,10 +369,14 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		return nil, err
 	}
 	asked := &user{place: place, callbacks: &o.Callbacks}
-	if asked.task = opened.Task; opened.ParentTask() == "" {
-		asked.task = ""
-		o.family.desk = question.New(ledger, found.live, o.Guards.WhenAsked, func() bool {
-			return len(ledger.State().Jobs.Running) > 0 || o.family.anyAtWork()
+	if asked.task, asked.hold = opened.Task, found.live; opened.ParentTask() == "" {
+		asked.task, asked.hold = "", nil
+		o.family.desk = question.New(ledger, found.live, o.Guards.WhenAsked, func(asks string) (busy bool) {
+			ledger.Journal.ReadQueue(func(queue []op.Op) {
+				begun := func(o op.Op) bool { _, ok := o.Body.(*op.JobStarted); return ok }
+				busy = len(ledger.State().Jobs.Running) > 0 || slices.ContainsFunc(queue, begun)
+			})
+			return busy || o.family.othersAtWork(asks)
 		})
 	}
 	asked.desk = o.family.desk

@@ -12,6 +12,7 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/workspace"
 )
@@ -20,8 +21,9 @@ import (
 type user struct {
 	place     *workspace.Place
 	callbacks *Callbacks
-	desk      *question.Desk // of the family
-	task      string         // of a subagent; empty: the desk's own
+	desk      *question.Desk   // of the family
+	task      string           // of a subagent; empty: the desk's own
+	hold      *taskdir.LiveDir // of a subagent
 }
 
 // answers reports whether questions get an answer: from a user who is present, or from elsewhere.
@@ -44,7 +46,7 @@ func (u *user) ask(ctx context.Context, q op.QuestionAsked) (answer string, ok b
 		}
 	}
 	q.Task = u.task
-	a, ok, err := u.desk.Ask(ctx, &q, here)
+	a, ok, err := u.desk.Ask(ctx, &q, u.hold, here)
 	if answer = strings.TrimSpace(a.Text); !ok || err != nil {
 		return "", false, err
 	}
@@ -69,7 +71,7 @@ func (u *user) approve() func(ctx context.Context, q gate.Question) (gate.Answer
 		return u.desk.Ask(ctx, &op.QuestionAsked{
 			About: op.AboutCall, Text: text, Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why, Print: q.Print, Note: q.Note,
 			Like: approval.Texts(q.Like, approval.Allow),
-		}, here)
+		}, u.hold, here)
 	}
 }
 
@@ -99,7 +101,7 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 
 // raiseLimit asks whether a limit is to be raised, and raises it.
 func (t *Task) raiseLimit(ctx, keep context.Context, act state.Action) (bool, error) {
-	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutLimit, Text: act.Question, Limit: act.Reached}, nil)
+	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutLimit, Text: act.Question, Limit: act.Reached}, nil, nil)
 	if !ok || !a.Allow || err != nil {
 		return false, err
 	}
@@ -128,6 +130,6 @@ func (t *Task) askAboutProvider(ctx context.Context, f *model.Fault) (again bool
 		return false, nil
 	}
 	text := fmt.Sprintf("The provider refuses every request: %s. Ask it again? First %s.", strings.TrimRight(f.Error(), "."), remedy)
-	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutProvider, Task: t.user.task, Text: text}, nil)
+	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutProvider, Task: t.user.task, Text: text}, t.user.hold, nil)
 	return ok && a.Allow, err
 }

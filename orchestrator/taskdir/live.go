@@ -31,8 +31,9 @@ type LiveDir struct {
 
 // hold is one locked file.
 type hold struct {
-	file *os.File
-	path string
+	file   *os.File
+	path   string
+	beside int // the process whose holds do not count, or noProcess
 }
 
 func sharedLivePath() string { return fmt.Sprintf("/tmp/anamnesis-%d", os.Getuid()) }
@@ -287,7 +288,7 @@ func holdIn(live, name string, rec liveRecord, beside int) (*hold, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
 	}
-	l := &hold{file: f, path: path}
+	l := &hold{file: f, path: path, beside: beside}
 	rec.Dev, rec.Ino = chain[0].dev, chain[0].ino
 	if err := l.write(rec); err != nil {
 		f.Close()
@@ -394,7 +395,7 @@ func (l *hold) park(parked bool) error {
 		if err != nil {
 			return err
 		}
-		if err := checkHolds(live, rec.Dir, chain, noProcess); err != nil {
+		if err := checkHolds(live, rec.Dir, chain, l.beside); err != nil {
 			return err
 		}
 		rec.Dev, rec.Ino = chain[0].dev, chain[0].ino // another directory may be there now

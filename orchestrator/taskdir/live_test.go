@@ -287,3 +287,39 @@ func TestHoldOfDead(t *testing.T) {
 	}
 	f.Close()
 }
+
+// TestPark: others may work in the directory of a task that waits; the task takes it again when they have ended.
+func TestPark(t *testing.T) {
+	h, dir := testHome(t), t.TempDir()
+	first, err := HoldDir(h, dir, "first", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Release()
+	if err := first.Park(); err != nil {
+		t.Fatal(err)
+	}
+	if Live(h, "first") == 0 || h.CheckFree(dir) != nil {
+		t.Errorf("a parked task is not live, or keeps its directory: %v", h.CheckFree(dir))
+	}
+	if _, err := HoldDir(h, dir, "first", ""); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second process takes the parked task: %v", err)
+	}
+	second, err := HoldDir(h, dir, "second", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy *BusyError
+	if err := first.Unpark(); !errors.As(err, &busy) || busy.Task != "second" {
+		t.Errorf("the directory is taken while another task works there: %v", err)
+	}
+	if err := second.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Unpark(); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(h.CheckFree(dir), ErrBusy) {
+		t.Error("the directory is free after the task took it again")
+	}
+}

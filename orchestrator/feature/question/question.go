@@ -59,24 +59,25 @@ type Desk struct {
 	ledger *journal.Ledger
 	hold   *taskdir.LiveDir
 	when   When
-	busy   func() bool // something works in the directory while the question waits
-	asking sync.Mutex  // held while the user is asked
+	busy   func(asks string) bool // something works in the directory while a question of that subagent waits
+	asking sync.Mutex             // held while the user is asked
 	// done are the questions whose answers this process has acted on: asked again, they are new ones.
 	done map[uint64]bool
 }
 
 // New returns the desk of a task. When the task waits it gives up its hold on the directory, unless busy.
-func New(l *journal.Ledger, hold *taskdir.LiveDir, when When, busy func() bool) *Desk {
+func New(l *journal.Ledger, hold *taskdir.LiveDir, when When, busy func(asks string) bool) *Desk {
 	return &Desk{ledger: l, hold: hold, when: when, busy: busy, done: make(map[uint64]bool)}
 }
 
 // Asks reports whether there is an answer to be had without a user who is present.
 func (d *Desk) Asks() bool { return d.when == Wait || d.when == Stop }
 
-// Ask records a question, unless it is recorded already, and returns its answer. here asks a user who is
+// Ask records a question, unless it is recorded already, and returns its answer. own is the hold of the subagent
+// that asks; nil: the task itself does. here asks a user who is
 // present, until its context ends; it returns false without an answer. nil: no user is present. ok is false
 // if there is no answer. If the program is asked to stop, or is to stop when asked, the error is ErrOpen.
-func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, here func(context.Context) (op.Answer, bool)) (a op.Answer, ok bool, err error) {
+func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, own *taskdir.LiveDir, here func(context.Context) (op.Answer, bool)) (a op.Answer, ok bool, err error) {
 	d.asking.Lock()
 	defer d.asking.Unlock()
 	if ctx.Err() != nil {
@@ -95,7 +96,14 @@ func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, here func(context.C
 		if d.when != Wait {
 			return a, false, ErrOpen
 		}
-		return d.wait(ctx, seq)
+		holds := []*taskdir.LiveDir{d.hold}
+		if own != nil {
+			holds = append(holds, own)
+		}
+		if d.busy(q.Task) {
+			holds = nil
+		}
+		return d.wait(ctx, seq, holds)
 	}
 	return d.askHere(ctx, keep, seq, here)
 }
@@ -165,11 +173,10 @@ func (d *Desk) ended(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for an answer from another process. Meanwhile other tasks may work in the directory.
-func (d *Desk) wait(ctx context.Context, seq uint64) (a op.Answer, ok bool, err error) {
-	parked := !d.busy()
-	if parked {
-		if err := d.hold.Park(); err != nil {
+// wait waits for an answer from another process. Meanwhile other tasks may work in the directories of holds.
+func (d *Desk) wait(ctx context.Context, seq uint64, holds []*taskdir.LiveDir) (a op.Answer, ok bool, err error) {
+	for _, h := range holds {
+		if err := h.Park(); err != nil {
 			return a, false, err
 		}
 	}
@@ -182,16 +189,14 @@ func (d *Desk) wait(ctx context.Context, seq uint64) (a op.Answer, ok bool, err 
 			return a, false, d.ended(ctx)
 		}
 	}
-	for parked {
-		err := d.hold.Unpark()
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, taskdir.ErrBusy) {
-			return a, false, err
-		}
-		if model.Wait(ctx, busyPause) != nil {
-			return a, false, d.ended(ctx)
+	for _, h := range holds {
+		for err := h.Unpark(); err != nil; err = h.Unpark() {
+			if !errors.Is(err, taskdir.ErrBusy) {
+				return a, false, err
+			}
+			if model.Wait(ctx, busyPause) != nil {
+				return a, false, d.ended(ctx)
+			}
 		}
 	}
 	return answered.Answer, true, nil
