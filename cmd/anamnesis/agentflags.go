@@ -39,7 +39,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.BaseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringVar(&f.Approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.StringVar(&f.WhenAsked, "when-asked", "",
-		"without a terminal, wait for an answer from elsewhere, refuse what asks, or stop (default: wait if a notifier is configured, else refuse)")
+		"without a terminal, wait for an answer from elsewhere, refuse what asks, or stop (default: wait if a notifier other than the bell is configured, else refuse)")
 	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
 	fl.StringVar(&f.Sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
 	fl.IntVar(&f.MaxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", state.DefaultMaxSteps))

@@ -31,6 +31,9 @@ import (
 // is a command that runs.
 const Key = "notify"
 
+// Bell is the notifier that rings at the terminal of the program.
+const Bell = "bell"
+
 // Limit is the usual time limit of one notification, and of all that are left at the end.
 const Limit = 10 * time.Second
 
@@ -181,7 +184,7 @@ func execute(ctx context.Context, limit time.Duration, to string, e Event) error
 func command(to string, e Event) (args []string, input string, err error) {
 	title := "Anamnesis: " + e.Event
 	switch to {
-	case "bell":
+	case Bell:
 		// TTOU would stop a process that is not in the terminal's foreground. Without a terminal nothing rings.
 		return []string{"sh", "-c", "trap '' TTOU; { cat >/dev/tty; } 2>/dev/null || :"}, "\a" + sequence(title, e.Text), nil
 	case "desktop":

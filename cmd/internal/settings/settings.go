@@ -322,7 +322,8 @@ func (s *Settings) Resumed(set *session.Settings) {
 // task's agent, and the agent over a file.
 func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
-	if r.WhenAsked == "" && len(s.Notify) > 0 { // the user learns of the question
+	// The user learns of the question, unless there is only the bell of a terminal that is not there.
+	if r.WhenAsked == "" && slices.ContainsFunc(s.Notify, func(to string) bool { return to != notify.Bell }) {
 		r.WhenAsked = string(question.Wait)
 	}
 	if text := s.Text("eas"); text != "" && r.EAS == 0 {

@@ -162,6 +162,15 @@ func TestNotify(t *testing.T) {
 	if strings.Join(s.Notify, "|") != "bell|mail me" {
 		t.Errorf("%q", s.Notify)
 	}
+	for text, want := range map[string]string{"notify: bell": "", "notify: [bell, desktop]": "wait", "": ""} {
+		if s, err = newPlace(t, text, "", nil).load(t); err != nil {
+			t.Fatal(err)
+		}
+		var r session.Request
+		if s.Request(&r); r.WhenAsked != want {
+			t.Errorf("%q: a question without a terminal: %q, want %q", text, r.WhenAsked, want)
+		}
+	}
 	for _, key := range []string{"notify: bell", "models: []"} {
 		p := newPlace(t, "", "\n"+key, nil)
 		name, _, _ := strings.Cut(key, ":")
