@@ -5,6 +5,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"anamnesis/anamnesis/shell"
 	"anamnesis/anamnesis/testrun"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
 )
 
 // Line is a statement and the operation that shows it.
@@ -25,21 +27,24 @@ type Line struct {
 
 // Path is a path that was left.
 type Path struct {
-	From   int       `json:"from"` // the last step of it
-	To     int       `json:"to"`   // the step that the task went back to
-	Reason string    `json:"reason"`
-	By     string    `json:"by"`    // op.ByAgent or op.ByUser
-	Tried  []string  `json:"tried"` // paths of files that it changed, at most 100
-	Failed *Line     `json:"failed,omitempty"`
-	Op     uint64    `json:"op"`
-	Time   time.Time `json:"time,omitzero"`
+	From    int       `json:"from"` // the last step of it
+	To      int       `json:"to"`   // the step that the task went back to
+	Reason  string    `json:"reason"`
+	Learned string    `json:"learned,omitempty"` // the agent's lesson
+	By      string    `json:"by"`                // op.ByAgent or op.ByUser
+	Tried   []string  `json:"tried"`             // paths of files that it changed, at most 100
+	Failed  *Line     `json:"failed,omitempty"`
+	Op      uint64    `json:"op"`
+	Time    time.Time `json:"time,omitzero"`
 }
 
 // Tests is one test run.
 type Tests struct {
 	Step    int    `json:"step"`
 	Command string `json:"command"`
-	Op      uint64 `json:"op"` // the call's result
+	Op      uint64 `json:"op"`              // the call's result
+	Left    bool   `json:"left,omitempty"`  // a jump went back before it
+	Stale   bool   `json:"stale,omitempty"` // files changed since
 	testrun.Result
 }
 
@@ -51,6 +56,7 @@ type Check struct {
 	Of     int       `json:"of"`     // tests; 0: the command's score
 	Op     uint64    `json:"op"`
 	Rating op.Rating `json:"-"`
+	Broke  *op.Broke `json:"broke,omitempty"`
 }
 
 // File is a file that differs from the task's beginning.
@@ -59,6 +65,7 @@ type File struct {
 	Kind    string `json:"kind"`    // added | changed | deleted | renamed
 	Added   int    `json:"added"`   // lines
 	Removed int    `json:"removed"` // lines
+	Op      uint64 `json:"op"`      // the last that changed it; 0: not known
 }
 
 // Count says how often something happened.
@@ -71,48 +78,74 @@ type Count struct {
 // Question is a question to the user.
 type Question struct {
 	Line
-	Answer string `json:"answer,omitempty"` // empty: it is open, or was dropped
-	By     string `json:"by,omitempty"`     // who answered, and from where
-	Open   bool   `json:"open,omitempty"`
+	Answer string           `json:"answer,omitempty"` // empty: it is open, or was dropped
+	By     string           `json:"by,omitempty"`     // who answered, and from where
+	Asked  op.QuestionAsked `json:"-"`
+	Open   bool             `json:"open,omitempty"`
 }
 
 // Report is what happened in a task.
 type Report struct {
-	Task      string     `json:"task"`
-	Dir       string     `json:"dir"`
-	Model     string     `json:"model"`
+	Task  string `json:"task"`
+	Dir   string `json:"dir"`
+	Model string `json:"model"`
+	// Agent is another agent whose session was recorded. If it is Imported, its times are not known.
+	Agent     string     `json:"agent,omitempty"`
+	Imported  bool       `json:"imported,omitempty"`
 	State     string     `json:"state"`           // as in the list of tasks
 	Waits     string     `json:"waits,omitempty"` // what the task waits for
+	WaitsOp   uint64     `json:"waits_op,omitempty"`
 	Began     time.Time  `json:"began"`
 	Last      time.Time  `json:"last"`
 	Steps     int        `json:"steps"`
 	Ops       uint64     `json:"ops"`
-	Asked     []Line     `json:"asked"` // the user's requests
+	Asked     []Line     `json:"asked"`           // the user's words
+	Doing     *Line      `json:"doing,omitempty"` // what runs, of a running task
 	Ended     *Line      `json:"ended,omitempty"`
-	Answer    *Line      `json:"answer,omitempty"`
-	Questions []Question `json:"questions"`
-	Breaks    []Line     `json:"breaks"` // where a process that worked on the task ended, and another one went on
-	Goal      []Check    `json:"goal"`   // runs of its checks
+	Limit     op.Limit   `json:"limit,omitempty"`  // that ended it
+	Answer    *Line      `json:"answer,omitempty"` // to the last request
+	Goal      []Check    `json:"goal"`             // runs of its checks
 	Left      []Path     `json:"left"`
 	Tests     []Tests    `json:"tests"`
 	Files     []File     `json:"files"`
+	FilesOp   uint64     `json:"files_op,omitempty"` // the snapshot that they are of
 	NoFiles   string     `json:"no_files,omitempty"` // why Files is not known
-	Learned   []Line     `json:"learned"`
-	Outside   []Line     `json:"outside"` // commands that reached beyond the directory
-	Open      []Line     `json:"open"`    // todos and questions that are not answered
+	Learned   []Line     `json:"learned"`            // cards and facts
+	Outside   []Line     `json:"outside"`            // commands that reached beyond the directory
+	Questions []Question `json:"questions"`
+	Breaks    []Line     `json:"breaks"` // where a process that worked on the task ended, and another one went on
+	Open      []Line     `json:"open"`   // todos
+	Subagents []Line     `json:"subagents"`
+	Refused   []Count    `json:"refused"` // calls
 	Faults    []Count    `json:"faults"`  // of the provider
 	Repairs   []Count    `json:"repairs"` // of the provider's oddities; see op.Oddities
 
 	ModelTime   time.Duration `json:"model_ns"`
 	ToolTime    time.Duration `json:"tool_ns"`
-	WaitingTime time.Duration `json:"waiting_ns"`
+	WaitingTime time.Duration `json:"waiting_ns"` // for the provider
+	AskingTime  time.Duration `json:"asking_ns"`  // for the user's answers
+	IdleTime    time.Duration `json:"idle_ns"`    // no turn ran
 	Usage       op.Usage      `json:"usage"`
 
-	commands map[string]string // of open calls
-	jump     *op.JumpRequested
-	fails    []Line
-	saved    map[int]string // commits by step
-	at       int            // the step whose files are there
+	called    map[string]op.Call // by their ids, until they return
+	calls     map[string]uint64  // those that run
+	subagents map[string]int     // entries of Subagents by their calls
+	jump      *op.JumpRequested
+	learned   string // by the jump that is intended
+	fails     []Line
+	saved     map[int]string // commits by step
+	at        int            // the step whose files are there
+	changed   []change       // not discarded
+	todos     []uint64       // lists that are not discarded
+	until     time.Time      // the end of the wait for the provider
+	asking    bool           // a question is open
+}
+
+// change is an operation that records changes of files.
+type change struct {
+	seq   uint64
+	step  int
+	paths []string // at most 100
 }
 
 // maxText bounds a quoted text, in bytes.
@@ -124,66 +157,90 @@ func line(o op.Op, text string) Line {
 
 // Add adds the next operation.
 func (r *Report) Add(o op.Op) {
-	if r.Began.IsZero() {
-		r.Began = o.Time
+	if r.saved == nil {
+		r.Began, r.Last = o.Time, o.Time
+		r.called, r.calls = make(map[string]op.Call), make(map[string]uint64)
+		r.subagents, r.saved = make(map[string]int), make(map[int]string)
 	}
-	r.Last, r.Ops = o.Time, o.Seq
+	by, resumed := o.Body.(*op.TaskResumed)
+	r.Advance(o.Time, resumed && by.PID != 0 && by.Why == "")
+	r.Ops = o.Seq
+	if o.Body.Kind() != op.KindLogSealed {
+		r.until = time.Time{}
+	}
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
 		r.Task, r.Dir, r.Model = b.Task, b.Dir, b.Model
+		if b.Origin != nil {
+			r.Agent, r.Imported = b.Origin.Agent, b.Origin.Imported()
+		}
 	case *op.TaskResumed:
 		r.Model = cmp.Or(b.Model, r.Model)
 		r.resumed(o, b)
 	case *op.UserSaid:
-		if b.Source != op.SourceAnswer {
+		if b.Source != op.SourceAnswer || len(r.Questions) == 0 { // otherwise the question has it
 			r.Asked = append(r.Asked, line(o, b.Text))
 		}
-		r.Ended = nil
+		r.Ended, r.Answer = nil, nil
 	case *op.QuestionAsked:
-		r.Questions = append(r.Questions, Question{Line: line(o, b.Text)})
+		r.Questions = append(r.Questions, Question{Line: line(o, b.Text), Asked: *b})
+		r.asking = true
 	case *op.QuestionAnswered:
 		for i := range r.Questions {
 			if q := &r.Questions[i]; q.Op == b.Asked {
 				q.Answer, q.By = quote.CutBytes(b.Words(), maxText), b.By+", "+b.From
 			}
 		}
+		r.asking = false
 	case *op.ModelReplied:
 		r.ModelTime += time.Duration(b.Millis) * time.Millisecond
 		r.Usage = r.Usage.Plus(b.Usage)
 		if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" {
-			answer := Line{Text: b.Text, Op: o.Seq, Time: o.Time}
-			r.Answer = &answer
+			r.Answer = &Line{Text: b.Text, Op: o.Seq, Time: o.Time}
+		}
+		for _, c := range b.Calls {
+			r.called[c.ID] = c
 		}
 		for _, name := range b.Repairs {
 			r.count(&r.Repairs, name+" ("+b.Origin+")", o.Seq)
 		}
 	case *op.ModelFailed:
-		r.count(&r.Faults, quote.CutBytes(strings.Join(strings.Fields(b.Error), " "), maxText), o.Seq)
+		r.count(&r.Faults, line(o, b.Error).Text, o.Seq)
 		if b.Wait != nil {
-			r.WaitingTime += max(0, b.Wait.Until.Sub(o.Time))
+			r.until, r.WaitsOp = b.Wait.Until, o.Seq
 		}
 	case *op.ToolCalled:
-		if op.Acts(b.Name) == op.RunsShell {
-			if r.commands == nil {
-				r.commands = make(map[string]string)
-			}
-			r.commands[b.Call] = shell.Command(b.Args)
-		}
+		r.calls[b.Call], r.called[b.Call] = o.Seq, op.Call{ID: b.Call, Name: b.Name, Args: b.Args} // the user may have edited it
 	case *op.ToolReturned:
 		r.result(o, b)
+	case *op.SubagentStarted:
+		r.subagents[b.Call] = len(r.Subagents)
+		r.Subagents = append(r.Subagents, line(o, b.Task+" ("+b.Agent+"): "+b.Description))
+	case *op.SubagentEnded:
+		if i, ok := r.subagents[b.Call]; ok {
+			text := fmt.Sprintf("%s: %s after %s", r.Subagents[i].Text, b.Reason, quote.Number(b.Steps, "step"))
+			r.Subagents[i] = line(o, text)
+		}
+	case *op.TodosSet:
+		r.todos = append(r.todos, o.Seq)
 	case *op.WorldSaved:
 		r.Steps++
-		if r.saved == nil {
-			r.saved = make(map[int]string)
-		}
 		r.saved[o.Step] = b.Commit
-		r.at = o.Step
+		r.at, r.FilesOp = o.Step, o.Seq
+		r.addChange(o, b.Changed)
+	case *op.WorldChanged:
+		r.addChange(o, b.Changed)
 	case *op.CheckRan:
-		c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq, Rating: b.Rated()}
+		c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq, Rating: b.Rated(), Broke: b.Broke}
 		c.Score, c.Of = c.Rating.Value, c.Rating.Of
 		r.Goal = append(r.Goal, c)
 	case *op.JumpRequested:
-		r.jump = b
+		r.jump, r.learned = b, b.Learned
+	case *op.JumpIntended:
+		r.learned = b.Learned
+		if b.Card != "" {
+			r.Learned = append(r.Learned, line(o, "draft "+b.Card+": "+b.Learned))
+		}
 	case *op.JumpDone:
 		r.addPath(o, b)
 	case *op.PassDone:
@@ -196,7 +253,60 @@ func (r *Report) Add(o op.Op) {
 			text += ": " + b.Detail
 		}
 		ended := line(o, text)
-		r.Ended = &ended
+		r.Ended, r.Limit, r.asking = &ended, b.Limit, false
+	}
+}
+
+// Advance counts the time since the last operation. resumed: a process takes the task over, so that nobody
+// worked on it before.
+func (r *Report) Advance(to time.Time, resumed bool) {
+	d := max(0, to.Sub(r.Last))
+	switch {
+	case r.Ended != nil || resumed:
+		r.IdleTime += d
+	case r.asking:
+		r.AskingTime += d
+	case !r.until.IsZero():
+		r.WaitingTime += min(d, max(0, r.until.Sub(r.Last)))
+	}
+	if to.After(r.Last) {
+		r.Last = to
+	}
+}
+
+func (r *Report) addChange(o op.Op, paths []string) {
+	if len(paths) > 0 && o.Step > 0 {
+		r.changed = append(r.changed, change{o.Seq, o.Step, paths})
+	}
+}
+
+// Finish says what the end of the task makes of its operations. onPath reports whether a step leads to the one
+// where the task is; running: a process works on it.
+func (r *Report) Finish(onPath func(step int) bool, running bool) {
+	for i := range r.Tests {
+		t := &r.Tests[i]
+		t.Left = !onPath(t.Step)
+		t.Stale = !t.Left && slices.ContainsFunc(r.changed, func(c change) bool { return c.step > t.Step && onPath(c.step) })
+	}
+	for i := range r.Files {
+		for _, c := range r.changed {
+			if onPath(c.step) && slices.Contains(c.paths, r.Files[i].Path) {
+				r.Files[i].Op = c.seq
+			}
+		}
+	}
+	for i := range r.Open {
+		if n := len(r.todos); n > 0 {
+			r.Open[i].Op = r.todos[n-1]
+		}
+	}
+	if !running || r.Ended != nil {
+		return
+	}
+	for id, seq := range r.calls {
+		if r.Doing == nil || seq > r.Doing.Op {
+			r.Doing = &Line{Text: tool.Display(r.called[id], r.Dir), Op: seq}
+		}
 	}
 }
 
@@ -225,38 +335,58 @@ func (r *Report) count(list *[]Count, what string, seq uint64) {
 
 // result adds the result of a call: what it says of tests, how it failed, and what it reached.
 func (r *Report) result(o op.Op, b *op.ToolReturned) {
-	r.ToolTime += time.Duration(b.Millis) * time.Millisecond
-	command := r.commands[b.Call]
-	if delete(r.commands, b.Call); command == "" || b.Exit == nil {
+	called := r.called[b.Call]
+	delete(r.calls, b.Call)
+	delete(r.called, b.Call)
+	if b.Refused {
+		why, _, _ := strings.Cut(b.Text, "\n")
+		r.count(&r.Refused, line(o, tool.Display(called, r.Dir)+": "+why).Text, o.Seq)
+		return
+	}
+	if b.Name != "AskUser" { // its time is the user's
+		r.ToolTime += time.Duration(b.Millis) * time.Millisecond
+	}
+	command := ""
+	if op.Acts(b.Name) == op.RunsShell {
+		command = shell.Command(called.Args)
+	}
+	if command == "" || b.Exit == nil {
 		return
 	}
 	if run, ok := testrun.Parse(command, b.Output(), *b.Exit); ok && run.Status != testrun.Unclear {
-		r.Tests = append(r.Tests, Tests{o.Step, quote.CutBytes(command, maxText), o.Seq, run})
+		r.Tests = append(r.Tests, Tests{Step: o.Step, Command: line(o, command).Text, Op: o.Seq, Result: run})
 	}
 	if f, failed := failure.Read(failure.Output{Command: command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, Exit: *b.Exit, HasExit: true}); failed {
 		r.fails = append(r.fails, line(o, f.Signature))
 	}
-	if !b.Refused && (b.Network || shell.ShowsOutside(command, r.Dir, b.Isolated)) {
+	if b.Network || shell.ShowsOutside(command, r.Dir, b.Isolated) {
+		if *b.Exit != 0 {
+			command = fmt.Sprintf("(failed, exit %d) %s", *b.Exit, command)
+		}
 		r.Outside = append(r.Outside, line(o, command))
 	}
 }
 
-// addPath adds the path that a jump back addPath.
+// addPath adds the path that a jump has left.
 func (r *Report) addPath(o op.Op, b *op.JumpDone) {
-	asked := r.jump
-	r.jump = nil
+	asked, learned := r.jump, r.learned
+	r.jump, r.learned = nil, ""
 	if !b.Abandoned {
-		r.at = b.To
+		r.at, r.FilesOp = b.To, o.Seq
 	}
 	if !b.Backward || b.Abandoned {
 		return
 	}
-	p := Path{From: b.From, To: b.To, Tried: b.Reverted, Op: o.Seq, Time: o.Time}
+	discarded := func(seq uint64) bool {
+		return slices.ContainsFunc(b.Discarded, func(d op.Range) bool { return d.Contains(seq) })
+	}
+	r.todos = slices.DeleteFunc(r.todos, discarded)
+	p := Path{From: b.From, To: b.To, Learned: learned, Tried: b.Reverted, Op: o.Seq, Time: o.Time}
 	if asked != nil {
 		p.Reason, p.By = asked.Reason, asked.By
 	}
 	for _, f := range slices.Backward(r.fails) {
-		if slices.ContainsFunc(b.Discarded, func(d op.Range) bool { return d.Contains(f.Op) }) {
+		if discarded(f.Op) {
 			p.Failed = &f
 			break
 		}
@@ -264,11 +394,21 @@ func (r *Report) addPath(o op.Op, b *op.JumpDone) {
 	r.Left = append(r.Left, p)
 }
 
+// Asks returns the question that waits for an answer; nil: none does.
+func (r *Report) Asks() *Question {
+	for i := range slices.Backward(r.Questions) {
+		if r.Questions[i].Open {
+			return &r.Questions[i]
+		}
+	}
+	return nil
+}
+
 // Commit returns the snapshot of a step; empty if it has none.
 func (r *Report) Commit(step int) string { return r.saved[step] }
 
-// Best returns the runs of tests that say most: the first, the one with most passed tests, the last. Fewer if
-// they are the same.
+// Best returns the runs of tests that say most: the first, the one with most passed tests, and the last on the
+// path where the task is; nil if there is none.
 func (r *Report) Best() (first, best, last *Tests) {
 	for i := range r.Tests {
 		t := &r.Tests[i]
@@ -278,7 +418,9 @@ func (r *Report) Best() (first, best, last *Tests) {
 		if best == nil || t.Status == testrun.Passed && best.Status != testrun.Passed || t.Status == best.Status && t.Passed > best.Passed {
 			best = t
 		}
-		last = t
+		if !t.Left {
+			last = t
+		}
 	}
 	return first, best, last
 }

@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 	if len(r.Faults) != 1 || r.Faults[0].N != 2 || len(r.Repairs) != 1 || r.Repairs[0].What != "no_finish (http://x m)" {
 		t.Errorf("faults %+v, repairs %+v", r.Faults, r.Repairs)
 	}
-	if r.ToolTime != 6*time.Second || r.ModelTime != 500*time.Millisecond || r.WaitingTime != 5*time.Minute || r.Usage.Prompt != 7 {
+	if r.ToolTime != 6*time.Second || r.ModelTime != 500*time.Millisecond || r.WaitingTime != time.Minute || r.Usage.Prompt != 7 {
 		t.Errorf("tools %v, model %v, waiting %v, usage %+v", r.ToolTime, r.ModelTime, r.WaitingTime, r.Usage)
 	}
 	if r.Commit(0) != "c0" || r.Commit(9) != "" {
@@ -69,5 +69,59 @@ func TestReport(t *testing.T) {
 	add(&op.UserSaid{Text: "Now the docs."})
 	if r.Ended != nil {
 		t.Error("a new request leaves the task open")
+	}
+}
+
+// TestFinish: tests on a left path do not count as the present ones, files that changed since are said, and each
+// line has its operation.
+func TestFinish(t *testing.T) {
+	exit := 0
+	at := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC)
+	var r Report
+	add := func(seq uint64, step int, b op.Body) {
+		at = at.Add(time.Minute)
+		r.Add(op.Op{Seq: seq, Step: step, Time: at, Body: b})
+	}
+	run := func(seq uint64, step int, out string, changed ...string) {
+		call := op.Call{ID: "c", Name: "Bash", Args: `{"command":"pytest"}`}
+		add(seq, step, &op.ModelReplied{Calls: []op.Call{call}})
+		add(seq+1, step, &op.ToolCalled{Call: "c", Name: "Bash", Args: call.Args})
+		add(seq+2, step, &op.ToolReturned{Call: "c", Name: "Bash", Stdout: out, Exit: &exit, Isolated: true})
+		add(seq+3, step, &op.WorldSaved{Commit: "c", Changed: changed})
+	}
+	add(1, 0, &op.TaskOpened{Task: "t", Dir: "/w"})
+	add(2, 1, &op.TodosSet{Todos: []op.Todo{{Title: "x"}}})
+	run(3, 1, "=== 3 passed in 0.1s ===")
+	add(7, 2, &op.TodosSet{})
+	run(8, 2, "=== 9 passed in 0.1s ===", "a")
+	add(12, 2, &op.JumpDone{From: 2, To: 1, Backward: true, Discarded: []op.Range{{First: 7, Last: 11}}})
+	add(13, 3, &op.WorldSaved{Commit: "c", Changed: []string{"a"}})
+	add(14, 4, &op.ModelReplied{Calls: []op.Call{{ID: "d", Name: "Bash", Args: `{"command":"rm x"}`}}})
+	add(15, 4, &op.ToolReturned{Call: "d", Name: "Bash", Text: "No user is present.\nSo.", Refused: true})
+	add(16, 4, &op.SubagentStarted{Call: "e", Task: "t.1", Agent: "explore", Description: "look"})
+	add(17, 4, &op.SubagentEnded{Call: "e", Task: "t.1", Reason: "done", Steps: 1})
+	add(18, 4, &op.QuestionAsked{})
+	add(19, 4, &op.QuestionAnswered{Asked: 18})
+	add(20, 4, &op.TurnEnded{Reason: "interrupted"})
+	add(21, 4, &op.TaskResumed{PID: 1, Continue: true})
+	add(22, 4, &op.ToolCalled{Call: "f", Name: "Bash", Args: `{"command":"make"}`})
+	r.Files, r.Open = []File{{Path: "a"}}, []Line{{Text: "x"}}
+	r.Finish(func(step int) bool { return step != 2 }, true)
+
+	first, best, last := r.Best()
+	if first != last || !last.Stale || best == last || !best.Left {
+		t.Errorf("tests %+v", r.Tests)
+	}
+	if r.Files[0].Op != 13 || r.Open[0].Op != 2 || r.FilesOp != 13 {
+		t.Errorf("files %+v of op %d, open %+v", r.Files, r.FilesOp, r.Open)
+	}
+	if len(r.Refused) != 1 || r.Refused[0] != (Count{"Bash(rm x): No user is present.", 1, 15}) {
+		t.Errorf("refused %+v", r.Refused)
+	}
+	if len(r.Subagents) != 1 || r.Subagents[0].Text != "t.1 (explore): look: done after 1 step" || r.Subagents[0].Op != 17 {
+		t.Errorf("subagents %+v", r.Subagents)
+	}
+	if r.AskingTime != time.Minute || r.IdleTime != time.Minute || r.Doing == nil || r.Doing.Text != "Bash(make)" {
+		t.Errorf("asking %v, idle %v, doing %+v", r.AskingTime, r.IdleTime, r.Doing)
 	}
 }

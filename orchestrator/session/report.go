@@ -3,12 +3,15 @@ package session
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/report"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -32,6 +35,10 @@ func (s *Service) Report(ctx context.Context, task string) (*report.Report, erro
 	}
 	summary := taskdir.Summarize(s.Home, task, st)
 	r.State, r.Waits, r.Dir, r.Usage = summary.State, summary.Waits, st.Opened.Dir, st.Totals.Usage
+	running := summary.PID != 0
+	if running {
+		r.Advance(time.Now(), false)
+	}
 	for _, t := range st.Todos {
 		if t.Status != op.TodoDone {
 			r.Open = append(r.Open, report.Line{Text: t.Title})
@@ -41,16 +48,37 @@ func (s *Service) Report(ctx context.Context, task string) (*report.Report, erro
 		q := &r.Questions[i]
 		q.Open = slices.ContainsFunc(st.Questions, func(o state.Question) bool { return o.Seq == q.Op && o.Answer == nil })
 	}
+	r.Learned = append(r.Learned, s.taskFacts(task, r.Dir)...)
 	if r.Files, err = s.changedFiles(ctx, st, r); err != nil {
 		r.NoFiles = err.Error()
 	}
+	r.Finish(func(step int) bool {
+		return step >= st.Steps.Len() || !st.Steps.At(step).Ended || st.Steps.OnPath(step, st.Current)
+	}, running)
 	return r, nil
+}
+
+// taskFacts returns the facts of the repository that a task bears out. No single operation shows them.
+func (s *Service) taskFacts(task, dir string) (lines []report.Line) {
+	repo, err := memory.OpenFacts(s.Home, dir)
+	if err != nil { // 'kb facts' and the start of a task say why
+		return nil
+	}
+	for _, f := range repo.Facts() {
+		if slices.Contains(f.Tasks, task) {
+			lines = append(lines, report.Line{Text: "fact: " + f.String()})
+		}
+	}
+	return lines
 }
 
 // changedFiles compares a task's present step with its first one.
 func (s *Service) changedFiles(ctx context.Context, st *state.State, r *report.Report) ([]report.File, error) {
 	first, now := r.Commit(0), r.Commit(st.Current)
-	if first == "" || now == "" {
+	switch {
+	case st.Opened.Origin.Imported() && first == "":
+		return nil, errors.New("an imported session has no snapshots")
+	case first == "" || now == "":
 		return nil, fmt.Errorf("step 0 or step %d has no snapshot", st.Current)
 	}
 	w, err := s.World(st)
@@ -84,7 +112,7 @@ func countLines(patch io.Reader) (added, removed int) {
 	for {
 		text, err := in.ReadString('\n')
 		switch {
-		case strings.HasPrefix(text, "@@"):
+		case strings.HasPrefix(text, ""):
 			inHunk = true
 		case inHunk && strings.HasPrefix(text, "+"):
 			added++

@@ -1,7 +1,8 @@
-// Package reportview writes the report of a task as text or markdown.
+// Package reportview writes the report of a task for people.
 package reportview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,233 +11,305 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/testrun"
 	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/report"
 	"anamnesis/orchestrator/state"
 )
 
-// How many lines of each list a short report has: a screen for 300 steps.
+// A report that is not long fits on a screen: its lists are shortened until it does.
 const (
-	shortPaths = 8
-	shortList  = 4
-	shortFiles = 6
-	width      = 110 // bytes of a line's text
+	maxLines     = 40
+	maxRows      = 8   // of a list
+	labelColumns = 17  // of a section's name
+	minColumns   = 40  // of a line's text
+	columns      = 120 // of a line, where no width is given
 )
 
-// view is a report being written.
-type view struct {
-	b    strings.Builder
-	md   bool
-	long bool
+// Options say how a report is written. The zero value is a screen of text.
+type Options struct {
+	Long     bool // all lines of each list, uncut
+	Markdown bool
+	Columns  int // of a line; 0: 120
+	// End: the report follows the turn's own end, which has shown the answer or why there is none.
+	End bool
 }
 
-// Text returns a report for people: in short, or with all lines of each list. md: as markdown.
-func Text(r *report.Report, long, md bool) string {
-	v := &view{md: md, long: long}
-	v.title("Task "+r.Task, fmt.Sprintf("%s, in %s", r.Model, r.Dir))
+// Item is one line and the operation that it rests on; 0: none.
+type Item struct {
+	Text string
+	Op   uint64
+}
+
+// Section is one part of a report.
+type Section struct {
+	Name  string
+	Items []Item
+}
+
+// Text returns a report as text or markdown.
+func Text(r *report.Report, o Options) string {
+	sections := Sections(r, o)
+	if o.Markdown {
+		return markdown(r, sections)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Task %s  (%s, in %s)\n", r.Task, term.ModelName(r.Model), term.Clean(r.Dir))
+	for _, s := range sections {
+		for i, item := range s.Items {
+			label := ""
+			if i == 0 {
+				label = s.Name
+			}
+			line := fmt.Sprintf("%-*s%s", labelColumns, label, o.cut(item))
+			if !o.Long {
+				line = strings.ReplaceAll(line, "\n", " ")
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// cut returns an item's text, shortened to a line, and its operation.
+func (o Options) cut(item Item) string {
+	end := ""
+	if item.Op > 0 {
+		end = fmt.Sprintf("  (op %d)", item.Op)
+	}
+	if o.Long {
+		return term.Clean(item.Text) + end
+	}
+	return term.Line(item.Text, max(cmp.Or(o.Columns, columns)-labelColumns-len(end), minColumns)) + end
+}
+
+func markdown(r *report.Report, sections []Section) string {
+	escape := strings.NewReplacer("<", "\\<", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[")
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Task %s\n\n%s, in %s\n", escape.Replace(r.Task), escape.Replace(term.ModelName(r.Model)), escape.Replace(term.Clean(r.Dir)))
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n", s.Name)
+		for _, item := range s.Items {
+			b.WriteString("- " + escape.Replace(term.Clean(item.Text)))
+			if item.Op > 0 {
+				fmt.Fprintf(&b, "  (op %d)", item.Op)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// Sections returns the parts of a report that say something.
+func Sections(r *report.Report, o Options) []Section {
+	for rows := maxRows; ; rows-- {
+		v := &view{Options: o, rows: rows}
+		v.report(r)
+		n := 1
+		for _, s := range v.sections {
+			n += len(s.Items)
+		}
+		if o.Long || n <= maxLines || rows == 1 {
+			return v.sections
+		}
+	}
+}
+
+// view is a report being made.
+type view struct {
+	Options
+	rows     int // of a list that is not shown whole
+	sections []Section
+}
+
+func (v *view) report(r *report.Report) {
 	v.asked(r)
-	v.outcome(r)
+	if !v.End || r.Ended == nil || strings.HasPrefix(r.Ended.Text, "done") {
+		v.outcome(r)
+	}
 	v.questions(r)
-	v.lines("Interruptions", r.Breaks, shortList)
+	v.lines("Interruptions", r.Breaks)
 	v.goal(r)
 	v.tests(r)
 	v.paths(r)
 	v.files(r)
-	v.lines("Learned", r.Learned, shortList)
-	v.lines("Outside the directory", r.Outside, shortList)
-	v.lines("Open", r.Open, shortList)
-	v.counts("Faults of the provider", r.Faults)
-	v.counts("Repaired replies", r.Repairs)
+	v.lines("Learned", r.Learned)
+	v.lines("Outside dir", r.Outside)
+	v.lines("Still to do", r.Open)
+	v.lines("Subagents", r.Subagents)
+	v.counts("Refused calls", r.Refused)
+	v.counts("Provider", r.Faults)
+	v.counts("Repaired", r.Repairs)
 	v.figures(r)
-	return v.b.String()
 }
 
-func (v *view) title(head, rest string) {
-	if v.md {
-		fmt.Fprintf(&v.b, "# %s\n\n%s\n", head, term.Clean(rest))
-		return
+// add adds items to a section, which begins with the first.
+func (v *view) add(name string, items ...Item) {
+	if n := len(v.sections); n == 0 || v.sections[n-1].Name != name {
+		v.sections = append(v.sections, Section{Name: name})
 	}
-	fmt.Fprintf(&v.b, "%s  (%s)\n", head, term.Clean(rest))
+	s := &v.sections[len(v.sections)-1]
+	s.Items = append(s.Items, items...)
 }
 
-// head begins a part of the report.
-func (v *view) head(name string) {
-	if v.md {
-		fmt.Fprintf(&v.b, "\n## %s\n\n", name)
-		return
+// list adds as many of n items as there is room for, and says how many there are.
+func (v *view) list(name, noun string, n int, item func(i int) Item) {
+	shown := n
+	if !v.Long && n > v.rows+1 {
+		shown = v.rows
 	}
-	fmt.Fprintf(&v.b, "\n%s\n", name)
-}
-
-// item writes a line, and the operation that it rests on.
-func (v *view) item(text string, seq uint64) {
-	if !v.long {
-		if cut := quote.CutBytes(text, width); cut != text {
-			text = cut + "…"
-		}
+	if n > 1 {
+		name = fmt.Sprintf("%s (%d)", name, n)
 	}
-	text = term.Clean(text)
-	if v.md {
-		text = strings.NewReplacer("<", "\\<", "*", "\\*", "_", "\\_", "`", "\\`").Replace(text)
-		fmt.Fprintf(&v.b, "- %s", text)
-	} else {
-		fmt.Fprintf(&v.b, "  %s", text)
+	for i := range shown {
+		v.add(name, item(i))
 	}
-	if seq > 0 {
-		fmt.Fprintf(&v.b, "  (op %d)", seq)
-	}
-	v.b.WriteByte('\n')
-}
-
-// some returns how many of n lines are written; the rest is counted.
-func (v *view) some(n, short int) int {
-	if v.long || n <= short+1 {
-		return n
-	}
-	return short
-}
-
-func (v *view) rest(n int, what string) {
-	if n > 0 {
-		v.item(fmt.Sprintf("and %d more %s (--long)", n, what), 0)
+	if shown < n {
+		v.add(name, Item{Text: fmt.Sprintf("and %d %s (--long)", n-shown, noun)})
 	}
 }
 
-func (v *view) lines(name string, list []report.Line, short int) {
-	if len(list) == 0 {
-		return
-	}
-	v.head(name)
-	n := v.some(len(list), short)
-	for _, l := range list[:n] {
-		v.item(l.Text, l.Op)
-	}
-	v.rest(len(list)-n, "")
+func (v *view) lines(name string, list []report.Line) {
+	v.list(name, "more", len(list), func(i int) Item { return Item{list[i].Text, list[i].Op} })
 }
 
-// asked writes the user's requests: the first one and the last ones.
+// asked adds the user's words: the first and the last.
 func (v *view) asked(r *report.Report) {
-	v.head("Asked")
 	n := len(r.Asked)
 	for i, l := range r.Asked {
-		if v.long || i == 0 || i >= n-2 {
-			v.item(l.Text, l.Op)
+		if v.Long || i == 0 || i >= n-2 {
+			v.add("Asked", Item{l.Text, l.Op})
 		} else if i == 1 {
-			v.rest(n-3, "requests")
+			v.add("Asked", Item{Text: fmt.Sprintf("and %d between (--long)", n-3)})
 		}
 	}
 }
 
+// questions adds the open question, with the command that answers it, and those before.
 func (v *view) questions(r *report.Report) {
-	if len(r.Questions) == 0 {
-		return
+	if q := r.Asks(); q != nil && !v.End {
+		v.add("Asks", Item{q.Text, q.Op}, Item{Text: fmt.Sprintf("anamnesis answer %s %s", r.Task, question.Choices(&q.Asked))})
 	}
-	v.head("Questions")
-	n := v.some(len(r.Questions), shortList)
-	for _, q := range r.Questions[len(r.Questions)-n:] { // the newest
-		text := q.Text + ": "
-		switch {
-		case q.Answer != "":
-			text += fmt.Sprintf("%s (%s)", q.Answer, q.By)
-		case q.Open:
-			text += "open: anamnesis answer " + r.Task
-		default:
-			text += "no longer asked"
+	closed := slices.DeleteFunc(slices.Clone(r.Questions), func(q report.Question) bool { return q.Open })
+	v.list("Questions", "before", len(closed), func(i int) Item {
+		q := closed[len(closed)-1-i] // the newest first
+		if q.Answer == "" {
+			return Item{q.Text + ": no longer asked", q.Op}
 		}
-		v.item(text, q.Op)
-	}
-	v.rest(len(r.Questions)-n, "before")
+		return Item{fmt.Sprintf("%s: %s (%s)", q.Text, q.Answer, q.By), q.Op}
+	})
 }
 
 func (v *view) outcome(r *report.Report) {
-	v.head("Ended")
+	now := state.Clock(r.Last, time.Now())
 	switch {
-	case r.Waits != "":
-		v.item(r.Waits, 0)
-	case r.Ended != nil:
-		v.item(r.Ended.Text, r.Ended.Op)
+	case r.Asks() != nil:
+		v.add("State", Item{Text: r.State + ", waits for your answer"})
+	case r.Waits != "" && r.State == "running":
+		v.add("State", Item{r.Waits, r.WaitsOp})
+	case r.Doing != nil:
+		v.add("State", Item{fmt.Sprintf("%s at %s: %s", r.State, now, r.Doing.Text), r.Doing.Op})
+	case r.Ended == nil && r.State == "running":
+		v.add("State", Item{fmt.Sprintf("running at %s: the model is asked", now), r.Ops})
+	case r.Ended == nil:
+		v.add("Ended", Item{fmt.Sprintf("%s: the last operation is of %s", r.State, now), r.Ops})
 	default:
-		v.item("not yet: "+r.State, 0)
+		text := r.Ended.Text
+		if !r.Imported {
+			text += ", at " + state.Clock(r.Ended.Time, time.Now())
+		}
+		v.add("Ended", Item{text, r.Ended.Op})
 	}
+	if v.End {
+		return
+	}
+	name := v.sections[len(v.sections)-1].Name
 	if r.Answer != nil {
 		said := strings.Join(strings.Fields(r.Answer.Text), " ")
-		if v.long {
-			said = r.Answer.Text
+		if v.Long {
+			said = strings.TrimSpace(r.Answer.Text)
 		}
-		v.item("the agent: "+said, r.Answer.Op)
+		v.add(name, Item{"the agent: " + said, r.Answer.Op})
 	}
 	if next := Next(r); next != "" {
-		v.item(next, 0)
+		v.add(name, Item{Text: "go on with: " + next})
 	}
 }
 
-// Next returns the command that continues the task; empty if it is done or running.
+// Next returns the command that continues the task; empty if it runs, or another agent's does.
 func Next(r *report.Report) string {
-	if r.Ended == nil || r.Waits != "" || strings.HasPrefix(r.Ended.Text, "done") {
+	next := "anamnesis resume " + r.Task
+	switch {
+	case r.State == "running" || r.State == "open" || r.Agent != "":
 		return ""
+	case r.Ended == nil || r.Asks() != nil:
+		return next
+	case r.Limit != "":
+		return fmt.Sprintf("%s --%s N", next, r.Limit)
+	case strings.HasPrefix(r.Ended.Text, "done") || strings.HasPrefix(r.Ended.Text, "stuck"):
+		return next + ` "…"`
 	}
-	return fmt.Sprintf("go on with: anamnesis resume %s", r.Task)
+	return next
 }
 
-// goal writes how the goal's checks went: the first, the best and the last, and how they changed.
+// goal adds how the goal's checks went: the first, the best and the last, and what broke one.
 func (v *view) goal(r *report.Report) {
 	if len(r.Goal) == 0 {
 		return
 	}
-	v.head(fmt.Sprintf("Goal (%d checks)", len(r.Goal)))
-	first, last := r.Goal[0], r.Goal[len(r.Goal)-1]
+	name := fmt.Sprintf("Goal (%d)", len(r.Goal))
+	first, last := 0, len(r.Goal)-1
 	best := first
-	for _, c := range r.Goal {
-		if c.Passed && !best.Passed || c.Passed == best.Passed && c.Rating.Better(best.Rating) {
-			best = c
+	for i, c := range r.Goal {
+		if b := r.Goal[best]; c.Passed && !b.Passed || c.Passed == b.Passed && c.Rating.Better(b.Rating) {
+			best = i
 		}
 	}
-	if v.long {
-		for _, c := range r.Goal {
-			v.check("", c)
+	for i, c := range r.Goal {
+		label := map[int]string{last: "last: ", best: "best: ", first: "first: "}[i]
+		if label == "" && !v.Long {
+			continue
 		}
-		return
+		text := fmt.Sprintf("%sstep %d: %s", label, c.Step, c.Rating)
+		if c.Passed {
+			text += ", the check passed"
+		}
+		v.add(name, Item{text, c.Op})
 	}
-	v.check("first: ", first)
-	if best != first && best != last {
-		v.check("best:  ", best)
+	for _, c := range slices.Backward(r.Goal) {
+		if b := c.Broke; b != nil {
+			v.add(name, Item{fmt.Sprintf("step %d broke it, which changed %s", b.Step, strings.Join(b.Changed, ", ")), c.Op})
+			return
+		}
 	}
-	if last != first {
-		v.check("last:  ", last)
-	}
-}
-
-func (v *view) check(label string, c report.Check) {
-	text := fmt.Sprintf("%sstep %d: %s", label, c.Step, c.Rating)
-	if c.Passed {
-		text += ", the check passed"
-	}
-	v.item(text, c.Op)
 }
 
 func (v *view) tests(r *report.Report) {
 	first, best, last := r.Best()
-	if first == nil {
-		return
-	}
-	v.head(fmt.Sprintf("Tests (%d runs)", len(r.Tests)))
-	if v.long {
-		for i := range r.Tests {
-			v.run("", &r.Tests[i])
+	for i := range r.Tests {
+		t := &r.Tests[i]
+		label := ""
+		switch t {
+		case first:
+			label = "first: "
+		case last:
+			label = "now: "
+		case best:
+			label = "best: "
 		}
-		return
+		if label == "" && !v.Long || t == best && last != nil && t != last && t != first && best.Passed <= last.Passed {
+			continue
+		}
+		text := fmt.Sprintf("%sstep %d: %s", label, t.Step, testWords(t))
+		switch {
+		case t.Left:
+			text += ", on a path that was left"
+		case t.Stale && t == last:
+			text += ", files changed since"
+		}
+		v.add(fmt.Sprintf("Tests (%d)", len(r.Tests)), Item{text + ": " + t.Command, t.Op})
 	}
-	v.run("first: ", first)
-	if best != first && best != last {
-		v.run("best:  ", best)
-	}
-	if last != first {
-		v.run("last:  ", last)
-	}
-}
-
-func (v *view) run(label string, t *report.Tests) {
-	text := fmt.Sprintf("%sstep %d: %s", label, t.Step, testWords(t))
-	v.item(text+": "+t.Command, t.Op)
 }
 
 func testWords(t *report.Tests) string {
@@ -251,82 +324,93 @@ func testWords(t *report.Tests) string {
 	return fmt.Sprintf("%d passed, %d failed", t.Passed, t.Failed)
 }
 
+// paths adds the paths that were left, the newest first.
 func (v *view) paths(r *report.Report) {
-	if len(r.Left) == 0 {
-		return
-	}
-	v.head(fmt.Sprintf("Paths that were left (%d)", len(r.Left)))
-	n := v.some(len(r.Left), shortPaths)
-	for _, p := range r.Left[len(r.Left)-n:] { // the newest
-		reason := p.Reason
-		if reason == "" {
-			reason = "no reason was given"
+	v.list("Paths left", "before", len(r.Left), func(i int) Item {
+		p := r.Left[len(r.Left)-1-i]
+		steps := fmt.Sprintf("steps %d-%d", p.To+1, p.From)
+		if p.From == p.To+1 {
+			steps = fmt.Sprintf("step %d", p.From)
 		}
-		text := fmt.Sprintf("steps %d-%d, back to %d: %s", p.To+1, p.From, p.To, reason)
-		if v.long && len(p.Tried) > 0 {
+		why := strings.Trim(p.Learned+" – "+p.Reason, " –")
+		text := fmt.Sprintf("%s, back to %d: %s", steps, p.To, cmp.Or(why, "no reason was given"))
+		if p.By != op.ByAgent {
+			text = fmt.Sprintf("%s, back to %d by %s: %s", steps, p.To, timeline.ActorName(p.By), cmp.Or(why, "no reason was given"))
+		}
+		if v.Long && len(p.Tried) > 0 {
 			text += "; changed " + strings.Join(p.Tried[:min(5, len(p.Tried))], ", ")
 		}
-		if v.long && p.Failed != nil {
+		if v.Long && p.Failed != nil {
 			text += fmt.Sprintf("; last failure: %s (op %d)", p.Failed.Text, p.Failed.Op)
 		}
-		v.item(text, p.Op)
-	}
-	v.rest(len(r.Left)-n, "before")
+		return Item{text, p.Op}
+	})
 }
 
 func (v *view) files(r *report.Report) {
-	if r.NoFiles != "" {
-		v.head("Files")
-		v.item("not known: "+r.NoFiles, 0)
+	switch {
+	case r.NoFiles != "":
+		v.add("Files", Item{Text: "not known: " + r.NoFiles})
 		return
-	}
-	if len(r.Files) == 0 {
+	case len(r.Files) == 0:
+		v.add("Files", Item{"none differs from the beginning", r.FilesOp})
 		return
 	}
 	added, removed := 0, 0
 	for _, f := range r.Files {
 		added, removed = added+f.Added, removed+f.Removed
 	}
-	v.head(fmt.Sprintf("Files against step 0 (%d, %d lines added, %d removed)", len(r.Files), added, removed))
 	files := slices.Clone(r.Files)
-	if !v.long { // those with most changes
+	if !v.Long { // those with most changes
 		slices.SortStableFunc(files, func(a, b report.File) int { return b.Added + b.Removed - a.Added - a.Removed })
 	}
-	n := v.some(len(files), shortFiles)
-	for _, f := range files[:n] {
-		v.item(fmt.Sprintf("%-8s +%-4d -%-4d %s", f.Kind, f.Added, f.Removed, f.Path), 0)
+	if len(files) > 1 {
+		v.add(fmt.Sprintf("Files (%d)", len(files)), Item{fmt.Sprintf("%d lines added, %d removed since the beginning", added, removed), r.FilesOp})
 	}
-	v.rest(len(files)-n, "files")
+	v.list("Files", "more", len(files), func(i int) Item {
+		f := files[i]
+		return Item{fmt.Sprintf("%-8s +%-4d -%-4d %s", f.Kind, f.Added, f.Removed, f.Path), f.Op}
+	})
 }
 
 func (v *view) counts(name string, list []report.Count) {
-	if len(list) == 0 {
-		return
-	}
-	v.head(name)
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b report.Count) int { return b.N - a.N })
-	n := v.some(len(list), shortList)
-	for _, c := range list[:n] {
-		v.item(fmt.Sprintf("%d times: %s", c.N, c.What), c.Op)
-	}
-	v.rest(len(list)-n, "")
+	v.list(name, "more", len(list), func(i int) Item {
+		c := list[i]
+		if c.N == 1 {
+			return Item{c.What, c.Op}
+		}
+		return Item{fmt.Sprintf("%d times: %s", c.N, c.What), c.Op}
+	})
 }
 
 func (v *view) figures(r *report.Report) {
-	v.head("Time and cost")
-	whole := r.Last.Sub(r.Began)
-	other := max(0, whole-r.ModelTime-r.ToolTime-r.WaitingTime)
-	text := fmt.Sprintf("%s from %s: model %s, tools %s", round(whole), r.Began.Local().Format("2006-01-02 15:04"), round(r.ModelTime), round(r.ToolTime))
-	if r.WaitingTime > 0 {
-		text += ", waiting for the provider " + round(r.WaitingTime)
-	}
-	v.item(fmt.Sprintf("%s, other %s", text, round(other)), 0)
+	v.time(r)
 	cost := state.Dollars(r.Usage.USD)
 	if r.Usage.USD == 0 {
 		cost = "no price is known"
 	}
-	v.item(fmt.Sprintf("%d steps, %d operations; %d tokens in (%d from the cache), %d out; %s", r.Steps, r.Ops, r.Usage.Prompt, r.Usage.Cached, r.Usage.Completion, cost), 0)
+	v.add("Cost", Item{fmt.Sprintf("%s; %d tokens in (%d from the cache), %d out; %s, %d operations", cost, r.Usage.Prompt, r.Usage.Cached, r.Usage.Completion, quote.Number(r.Steps, "step"), r.Ops), r.Ops})
+}
+
+func (v *view) time(r *report.Report) {
+	if r.Imported {
+		return
+	}
+	whole, other := r.Last.Sub(r.Began), time.Duration(0)
+	v.add("Time", Item{fmt.Sprintf("%s, from %s to %s", round(whole), r.Began.Local().Format("2006-01-02 15:04"), r.Last.Local().Format("15:04")), r.Ops})
+	var parts []string
+	for _, part := range []struct {
+		what string
+		time time.Duration
+	}{{"model", r.ModelTime}, {"tools", r.ToolTime}, {"waiting for the provider", r.WaitingTime},
+		{"waiting for you", r.AskingTime}, {"not running", r.IdleTime}} {
+		if other += part.time; part.time >= 50*time.Millisecond {
+			parts = append(parts, part.what+" "+round(part.time))
+		}
+	}
+	v.add("Time", Item{Text: strings.Join(append(parts, "other "+round(max(0, whole-other))), ", ")})
 }
 
 func round(d time.Duration) string {

@@ -5,14 +5,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/report"
 )
 
 func long() *report.Report {
-	r := &report.Report{Task: "t", Dir: "/w", Model: "m", State: "done", Began: time.Unix(0, 0), Last: time.Unix(90, 0), Steps: 300, Ops: 3_000,
-		Ended: &report.Line{Text: "limit: the turn has taken 300 steps", Op: 2_999}, Usage: op.Usage{Prompt: 1}}
+	r := &report.Report{Task: "t", Dir: "/w", Model: "m", State: "limit", Began: time.Unix(0, 0), Last: time.Unix(90, 0), Steps: 300, Ops: 3_000,
+		Ended: &report.Line{Text: "limit: the turn has taken 300 steps", Op: 2_999}, Limit: op.LimitSteps, Usage: op.Usage{Prompt: 1}}
 	for i := range 40 {
 		seq := uint64(i + 10)
 		r.Asked = append(r.Asked, report.Line{Text: fmt.Sprintf("request %d %s", i, strings.Repeat("word ", 60)), Op: seq})
@@ -26,11 +27,11 @@ func long() *report.Report {
 
 // TestScreen: a report of 300 steps fits on a screen, says what is missing, and prints no control characters.
 func TestScreen(t *testing.T) {
-	text := Text(long(), false, false)
-	if n := strings.Count(text, "\n"); n > 50 {
-		t.Errorf("%d lines; want at most 50", n)
+	text := Text(long(), Options{Columns: 100})
+	if n := strings.Count(text, "\n"); n > maxLines {
+		t.Errorf("%d lines; want at most 40", n)
 	}
-	for _, want := range []string{"request 0", "request 39", "reason 39", "32 more before", "40 times: fault 39", "anamnesis resume t", "f39", "(op 2999)"} {
+	for _, want := range []string{"request 0", "request 39", "reason 39", "(--long)", "40 times: fault 39", "anamnesis resume t --max-steps N", "f39", "(op 2999)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
@@ -39,15 +40,15 @@ func TestScreen(t *testing.T) {
 		t.Error("a control character")
 	}
 	for l := range strings.Lines(text) {
-		if len(l) > 2*width {
-			t.Errorf("a long line: %s", l)
+		if n := utf8.RuneCountInString(l); n > 101 {
+			t.Errorf("%d columns: %s", n, l)
 		}
 	}
 }
 
 // TestLong: nothing is left out, and markdown shows no tags.
 func TestLong(t *testing.T) {
-	text := Text(long(), true, true)
+	text := Text(long(), Options{Long: true, Markdown: true})
 	for i := range 40 {
 		if !strings.Contains(text, fmt.Sprintf("reason %d ", i)) || !strings.Contains(text, fmt.Sprintf("fault %d ", i)) {
 			t.Errorf("entry %d is missing", i)
@@ -55,5 +56,31 @@ func TestLong(t *testing.T) {
 	}
 	if strings.Contains(text, "curl <b>") {
 		t.Error("a tag in markdown")
+	}
+}
+
+// TestStates: a task that runs, waits or asks says so, with the command that answers.
+func TestStates(t *testing.T) {
+	running := func(change func(r *report.Report)) string {
+		r := &report.Report{Task: "t", State: "running", Began: time.Unix(0, 0), Last: time.Unix(90, 0), Ops: 9}
+		change(r)
+		return Text(r, Options{})
+	}
+	for _, tt := range []struct {
+		want   string
+		change func(r *report.Report)
+	}{
+		{"the model is asked  (op 9)", func(*report.Report) {}},
+		{"Bash(make)  (op 7)", func(r *report.Report) { r.Doing = &report.Line{Text: "Bash(make)", Op: 7} }},
+		{"waits for the provider until 03:12  (op 5)", func(r *report.Report) { r.Waits, r.WaitsOp = "waits for the provider until 03:12", 5 }},
+		{`anamnesis answer t "your answer"`, func(r *report.Report) {
+			r.Questions = []report.Question{{Line: report.Line{Text: "Which?", Op: 6}, Asked: op.QuestionAsked{About: op.AboutAnswer}, Open: true}}
+		}},
+		{"go on with: anamnesis resume t\n", func(r *report.Report) { r.State = "interrupted" }},
+		{"none differs", func(*report.Report) {}},
+	} {
+		if got := running(tt.change); !strings.Contains(got, tt.want) {
+			t.Errorf("%q is missing in\n%s", tt.want, got)
+		}
 	}
 }
