@@ -22,7 +22,9 @@ cost. Each line names the operation that it rests on: 'anamnesis show TASK SEQ' 
 		if err != nil {
 			return err
 		}
-		return a.show(r, func() { a.printf("%s", reportview.Text(r, reportview.Options{Long: long, Markdown: md, Columns: a.tty().Width()})) })
+		return a.show(r, func() {
+			a.printf("%s", reportview.Text(r, reportview.Options{Long: long, Markdown: md, Columns: a.tty().Width()}))
+		})
 	})
 	cmd.Flags().BoolVar(&long, "long", false, "all lines of each list, uncut")
 	cmd.Flags().BoolVar(&md, "md", false, "as markdown")

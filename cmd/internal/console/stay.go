@@ -115,14 +115,14 @@ func (c *Console) turn(ctx context.Context, s *session.Session, alone bool) (run
 
 // Turns runs a session's turn and returns how it ended. If stay is set, it then runs a turn for
 // each line that the user enters, until an empty one; Ctrl-C ends only the turn. If another process has taken the directory
-// meanwhile, it returns the line; a session opened anew can send it.
-func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer, stay bool) (again string, err error) {
+// meanwhile, it returns the line; a session opened anew can send it. report writes what happened in the task.
+func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer, stay bool, report func() string) (again string, err error) {
 	for {
 		out, err := c.turn(ctx, s, stay)
 		if err != nil {
 			return "", err
 		}
-		p.End(out, s.State())
+		p.End(out, s.State(), report())
 		err = OutcomeError(s.Task, out)
 		if !stay || ctx.Err() != nil {
 			return "", err

@@ -111,7 +111,7 @@ func (p *Player) run(ctx context.Context, d Task) error {
 	p.Warn(t.Opening...)
 	out, err := t.Run(ctx)
 	if err == nil {
-		show.End(out, t.State())
+		show.End(out, t.State(), "")
 		err = p.Ended(d.ID, out)
 	}
 	return session.JoinClose(err, t.Close())

@@ -125,7 +125,7 @@ type view struct {
 
 func (v *view) report(r *report.Report) {
 	v.asked(r)
-	if !v.End || r.Ended == nil || strings.HasPrefix(r.Ended.Text, "done") {
+	if !v.End || r.Ended != nil && strings.HasPrefix(r.Ended.Text, "done") {
 		v.outcome(r)
 	}
 	v.questions(r)
@@ -301,7 +301,7 @@ func (v *view) tests(r *report.Report) {
 		if label == "" && !v.Long || t == best && last != nil && t != last && t != first && best.Passed <= last.Passed {
 			continue
 		}
-		text := fmt.Sprintf("%sstep %d: %s", label, t.Step, testWords(t))
+		text := fmt.Sprintf("%sstep %d: %s", label, t.Step, v.testWords(t))
 		switch {
 		case t.Left:
 			text += ", on a path that was left"
@@ -312,14 +312,22 @@ func (v *view) tests(r *report.Report) {
 	}
 }
 
-func testWords(t *report.Tests) string {
+func (v *view) testWords(t *report.Tests) string {
 	switch {
 	case t.Status == testrun.RanNone:
 		return "no test ran"
 	case t.Passed+t.Failed == 0:
 		return string(t.Status)
 	case t.Failed > 0 && len(t.Names) > 0:
-		return fmt.Sprintf("%d passed, %d failed (%s)", t.Passed, t.Failed, strings.Join(t.Names[:min(2, len(t.Names))], ", "))
+		names := t.Names
+		if !v.Long {
+			names = names[:min(2, len(names))]
+		}
+		text := fmt.Sprintf("%d passed, %d failed (%s", t.Passed, t.Failed, strings.Join(names, ", "))
+		if more := t.Failed - len(names); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		return text + ")"
 	}
 	return fmt.Sprintf("%d passed, %d failed", t.Passed, t.Failed)
 }

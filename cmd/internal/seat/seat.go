@@ -5,7 +5,6 @@
 package seat
 
 import (
-	"anamnesis/cmd/internal/reportview"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/notify"
+	"anamnesis/cmd/internal/reportview"
 	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui"
@@ -163,25 +163,26 @@ func (s *Seat) turns(ctx context.Context, svc *session.Service, set *settings.Se
 		})
 		defer keys.Steer(nil)
 	}
-	again, err := s.Turns(ctx, opened, p, s.stay)
+	again, err := s.Turns(ctx, opened, p, s.stay, func() string {
+		if s.stay || w.Quiet && !w.JSON {
+			return ""
+		}
+		return s.report(ctx, svc, opened.Task)
+	})
 	if err = session.JoinClose(err, opened.Close()); err == nil && again != "" {
 		return s.Resume(ctx, w, []string{opened.Task, again})
-	}
-	if !s.stay && !w.Show.Quiet && !w.Show.JSON && ctx.Err() == nil {
-		s.report(ctx, svc, opened.Task)
 	}
 	return err
 }
 
-// report says what happened in a task that a command ran.
-func (s *Seat) report(ctx context.Context, svc *session.Service, task string) {
-	r, err := svc.Report(ctx, task)
+// report returns what happened in a task whose turn has ended. The user may have ended it.
+func (s *Seat) report(ctx context.Context, svc *session.Service, task string) string {
+	r, err := svc.Report(context.WithoutCancel(ctx), task)
 	if err != nil {
-		s.Warn("no report: " + exit.Text(err))
-		return
+		s.Warn(fmt.Sprintf("no report of task %s: %v", task, err))
+		return ""
 	}
-	r.Answer = nil // it was just shown
-	fmt.Fprint(s.Err, "\n"+reportview.Text(r, false, false))
+	return reportview.Text(r, reportview.Options{Columns: s.Width(), End: true})
 }
 
 // draw shows a session on the terminal. If there is no model, it offers those found.
@@ -204,6 +205,9 @@ func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Set
 	o.Notify = notify.New(ctx, set.Notify, notify.Limit)
 	res, err := tui.Run(ctx, o)
 	o.Notify.Close(s.Warn)
+	if err == nil && res.Ran && o.Once {
+		fmt.Fprint(s.Err, "\n"+s.report(ctx, svc, res.Task))
+	}
 	switch {
 	case err != nil:
 		return err

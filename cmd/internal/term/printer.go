@@ -38,8 +38,8 @@ type Printer interface {
 	Retry(at model.Attempt)
 	// Waiting shows a wait for the provider and what is left of it.
 	Waiting(o state.Outage, left time.Duration)
-	// End shows how the turn ended.
-	End(out runtime.Outcome, st *state.State)
+	// End shows how the turn ended. report is what happened in the task, as text; empty: it is not shown.
+	End(out runtime.Outcome, st *state.State, report string)
 }
 
 // textPrinter writes progress to one writer and the answer to another, so that
@@ -240,7 +240,7 @@ func duration(ms int64) string {
 	return "(" + (time.Duration(ms) * time.Millisecond).String() + ")"
 }
 
-func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
+func (p *textPrinter) End(out runtime.Outcome, st *state.State, report string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.midLine {
@@ -250,11 +250,14 @@ func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
 	if len(out.Autorun) > 0 {
 		p.line("! %s", AutorunLine(out))
 	}
-	if out.Tests != nil {
+	if out.Tests != nil && report == "" {
 		p.line("! %s", TestsLine(out.Tests))
 	}
 	if out.Reason == "done" && p.answer != nil {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
+	}
+	if report != "" {
+		fmt.Fprint(p.progress, "\n"+report)
 	}
 }
 
@@ -369,7 +372,7 @@ func (p *jsonPrinter) Retry(at model.Attempt) {
 // Waiting shows nothing: the operation before the wait says how long it is.
 func (p *jsonPrinter) Waiting(state.Outage, time.Duration) {}
 
-func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
+func (p *jsonPrinter) End(out runtime.Outcome, st *state.State, report string) {
 	p.write(struct {
 		Type   string   `json:"type"`
 		Task   string   `json:"task"`
@@ -387,6 +390,8 @@ func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
 		Autorun []string `json:"autorun,omitempty"`
 		// Tests is the last test run if tests failed in it or it ran none.
 		Tests *experience.Check `json:"tests,omitempty"`
+		// Report is what happened in the task, as text: at most a screen.
+		Report string `json:"report,omitempty"`
 	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps,
-		st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned, out.Autorun, out.Tests})
+		st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned, out.Autorun, out.Tests, report})
 }

@@ -317,7 +317,7 @@ func (m *screen) turnEnded(msg turnMsg) tea.Cmd {
 	if len(msg.out.Autorun) > 0 {
 		m.print(paint.Yellow.Render(clean(term.AutorunLine(msg.out))))
 	}
-	if msg.out.Tests != nil {
+	if msg.out.Tests != nil && !m.o.Once { // otherwise the report says it
 		m.print(paint.Yellow.Render(clean(term.TestsLine(msg.out.Tests))))
 	}
 	m.ending = false
