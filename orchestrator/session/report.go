@@ -112,7 +112,7 @@ func countLines(patch io.Reader) (added, removed int) {
 	for {
 		text, err := in.ReadString('\n')
 		switch {
-		case strings.HasPrefix(text, ""):
+		case strings.HasPrefix(text, "@@"):
 			inHunk = true
 		case inHunk && strings.HasPrefix(text, "+"):
 			added++
