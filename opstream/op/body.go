@@ -493,6 +493,8 @@ type PassDone struct {
 // NoticeGiven is a message of the program to the model.
 type NoticeGiven struct {
 	Text string `json:"text"`
+	// Quarter is how many quarters of a limit the notice says that are used; 0: it says something else.
+	Quarter int `json:"quarter,omitempty"`
 }
 
 // TurnEnded ends a turn: the agent answered, or something stopped it.

@@ -230,6 +230,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	if err := t.refreshTools(ctx, keep); err != nil {
 		return nil, err
 	}
+	if told := state.QuarterNotice(t.Ledger.State(), t.limits()); told != nil {
+		if err := t.Ledger.Record(keep, told); err != nil {
+			return nil, err
+		}
+	}
 	if t.Ledger.State().Turn.Steps == 0 { // the user may have worked between the turns
 		if _, err := t.Place.SeeNow(keep); err != nil && !errors.Is(err, workspace.ErrUnsaved) {
 			return nil, err

@@ -418,6 +418,7 @@ func (t *Task) Close() error {
 // limits returns the turn's limits, with the tokens each request needs beside the context.
 func (t *Task) limits() state.Limits {
 	l := t.opts.Limits
+	l.Worked = t.Ledger.Now().Sub(t.opts.family.begun)
 	if end := t.opts.family.begun.Add(l.Time); l.Time > 0 {
 		out := t.Ledger.State().Outage
 		l.TimeUp = !t.Ledger.Now().Before(end) || out != nil && out.Until.After(end)

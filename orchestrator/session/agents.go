@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
@@ -170,7 +172,14 @@ func (o *opening) brief(n *runtime.New, who *agent.Loaded) error {
 	if err != nil {
 		return err
 	}
-	text, in, warnings, err := prompt(&who.Spec, dir, n.Encoding, n.EAS)
+	spec := who.Spec
+	spec.Prompt = agent.ForModel(&spec, n.Model)
+	text, in, warnings, err := prompt(&spec, dir, n.Encoding, n.EAS)
+	if o.client.Ask == nil {
+		limits := o.limits()
+		limits.Steps = cmp.Or(limits.Steps, state.DefaultMaxSteps)
+		text += "\n\n" + agent.Unattended(o.whenAsked() == question.Wait, limits)
+	}
 	o.warnings = append(o.warnings, warnings...)
 	n.Agent, n.System, n.Instructions = &who.Spec, text, in.Files
 	return err

@@ -169,7 +169,9 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.end(b)
 		s.Outage = nil
 		s.Pressure.relieve(&s.Model)
-	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.NoticeGiven, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
+	case *op.NoticeGiven:
+		s.Turn.Quarter = max(s.Turn.Quarter, b.Quarter)
+	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
 		// The others change the context, the questions or the research only, if anything.
 	default:
 		return fmt.Errorf("%w: Fold does not handle %s", ErrStream, b.Kind())

@@ -69,6 +69,7 @@ type Limits struct {
 	// it is used up.
 	Time   time.Duration
 	TimeUp bool
+	Worked time.Duration // how long this process has worked on the task
 	// Outage limits how long a provider that fails in passing is waited for; 0: it is not.
 	Outage time.Duration
 	// Others is the use of the same budgets by the rest of the family: subagents at work, and
