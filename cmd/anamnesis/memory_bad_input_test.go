@@ -35,7 +35,7 @@ var memoryBadInput = []struct{ row, file, asks, holds string }{
 	{"a jump loop, without a strategy", "task_stuck.txtar", "'Go round.'", "stuck: 3 jumps back to step 0 did not help"},
 	{"a jump loop, with one", "task_strategy.txtar", "step_id: 0, reason: port 4 is wrong", "strategy: All attempts guess"},
 	{"an EAS of zero, on the command line", "memory_bad_input.txtar", "--eas 0 ", "--eas 0: want a positive number"},
-	{"an EAS of zero, in a table", "eas_overlay.txtar", "eas list", "eas is 0, it must be above 0"},
+	{"an EAS of zero, in a table", "eas_overlay.txtar", "eas list", "eas is 0, it must be 1 to 1073741824"},
 	{"an EAS larger than the window", "memory_bad_input.txtar", "--eas 500000 --window 3000", "--eas 500000 is larger than the window of 3000"},
 	{"one enormous message, from a user", "memory_bad_input.txtar", "--task hostile -", "please repair what is broken"},
 	{"one enormous message, Chinese, base64 and bytes", "../../anamnesis/hostile_test.go", "TestHostileSpans", ""},

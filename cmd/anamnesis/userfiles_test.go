@@ -39,8 +39,8 @@ func TestUserFiles(t *testing.T) {
 		{"home/web.yaml", run, []fault{
 			{"\nallowed: []\n", "2", `unknown key "allowed"`}, {"search: searx\n", "1", `"searx" where a group of keys with values is wanted`}, {notYAML, "2", "not YAML"}}},
 		{"home/eas.yaml", []string{"eas", "list"}, []fault{
-			{"version: 1\nrow: []\n", "2", `unknown field "row"`}, {"version: 1\nrows: many\n", "2", "rows is not a list"}, {notYAML, "2", "not YAML"}, {"", "", ""}}},
-		{".anamnesis/eas.yaml", []string{"eas", "show", "m"}, []fault{{"- x\n", "1", "not a mapping"}}},
+			{"version: 1\nrow: []\n", "1", `unknown field "row"`}, {"version: 1\nrows: many\n", "2", "where a list is wanted"}, {notYAML, "2", "not YAML"}, {"", "", ""}}},
+		{".anamnesis/eas.yaml", []string{"eas", "show", "m"}, []fault{{"- x\n", "1", "a list where a group of keys"}}},
 		{"home/prices.yaml", run, []fault{
 			{"version: 1\nrow: []\n", "2", `unknown key "row"`}, {"version: one\n", "1", `"one" where a whole number is wanted`},
 			{"version: 1\nrows:\n - pattern: x\n   price: 1\n", "4", `unknown key "price"`}, {"version: 1\nrows:\n - pattern: x\n   input: dear\n", "4", `"dear" where a number is wanted`},
@@ -48,7 +48,7 @@ func TestUserFiles(t *testing.T) {
 		{"home/embedder.yaml", []string{"kb", "list"}, []fault{
 			{"kind: ollama\nadress: x\n", "2", `unknown key "adress"`}, {"dimensions: many\n", "1", `"many" where a whole number is wanted`}, {notYAML, "2", "not YAML"}}},
 		{"home/agents/helper.yaml", []string{"agent", "show", "helper"}, []fault{
-			{"description: d\ntool: [Bash]\n", "2", `unknown key "tool"`}, {"description: d\ntools: Bash\n", "2", "want a list"}, {notYAML, "2", "not YAML"}, {"", "whole", "no system_prompt"}}},
+			{"description: d\ntool: [Bash]\n", "2", `unknown key "tool"`}, {"description: d\ntools: Bash\n", "2", "where a list is wanted"}, {notYAML, "2", "not YAML"}, {"", "whole", "no system_prompt"}}},
 		{"home/tools/t.yaml", []string{"tools", "approve", "t"}, []fault{
 			{"description: d\ncommands: [true]\n", "line 2", `unknown key "commands"`}, {"description: d\ncommand: ls\n", "line 2", `"ls" where a list is wanted`},
 			{"description: d\ncommand: [ls]\ntimeout: soon\n", "line 3", `"soon" where a whole number is wanted`}, {notYAML, "line 2", "not YAML"}}},
