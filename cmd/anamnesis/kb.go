@@ -3,9 +3,11 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +17,10 @@ import (
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/orchestrator/session"
 )
@@ -206,12 +210,22 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"query": q.Text, "hits": hits, "withheld": len(withheld)}, func() {
+			found := show.Found{Query: q.Text, Hits: hits, Withheld: len(withheld)}
+			if len(hits) == 0 {
+				if found.Weak, err = weakMatches(cmd.Context(), layers, q); err != nil {
+					return err
+				}
+			}
+			return a.show(found, func() {
 				again := cmd.CommandPath()
 				if *dir != "" {
 					again += " --kb " + shell.QuoteIfNeeded(*dir)
 				}
-				a.out().Found(hits, q, len(withheld), again)
+				embedder, _ := svc.Embedder()
+				if embedder == nil && len(hits)+len(found.Weak) == 0 && len(store.List()) > 0 {
+					found.Configure = svc.Home.Embedder()
+				}
+				a.out().Found(found, q.Withheld, again)
 			})
 		}),
 	}
@@ -219,6 +233,16 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	cmd.Flags().IntVarP(&q.K, "number", "k", retrieval.DefaultK, "how many cards at most")
 	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search only drafts that are withheld until reviewed")
 	return cmd
+}
+
+// maxWeak is how many cards are shown that say too little of a query.
+const maxWeak = 3
+
+// weakMatches returns the cards that share words with a query and say too little of it for a task.
+func weakMatches(ctx context.Context, layers knowledgebase.Layers, q knowledgebase.Query) ([]recalled.Hit, error) {
+	q.K, q.MinEvidence = maxWeak, -1
+	hits, err := layers.Search(ctx, q)
+	return slices.DeleteFunc(hits, func(h recalled.Hit) bool { return h.Evidence.Matched == 0 }), err
 }
 
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {

@@ -286,12 +286,30 @@ func (o *Printer) Imported(got cardfile.Imported) {
 		quote.Number(len(got.Added), "draft"), got.There)
 }
 
-// Found lists the hits of a search, and how many drafts are withheld, which the command
-// again shows.
-func (o *Printer) Found(hits []recalled.Hit, q knowledgebase.Query, withheld int, again string) {
-	o.Hits(hits)
-	if !q.Withheld && withheld > 0 {
-		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(withheld, "draft"),
-			again, shell.QuoteIfNeeded(card.OneLine(q.Text)))
+// Found is the answer to a search of cards.
+type Found struct {
+	Query string         `json:"query"`
+	Hits  []recalled.Hit `json:"hits"`
+	// Weak are cards that share words with the query and say too little of it for a task.
+	Weak     []recalled.Hit `json:"weak,omitempty"`
+	Withheld int            `json:"withheld"`
+	// Configure is the file that may name an embedder, where only that would find more.
+	Configure string `json:"-"`
+}
+
+// Found prints what a search found. again is the command that searches once more; withheldOnly, that it searched
+// only what is withheld.
+func (o *Printer) Found(f Found, withheldOnly bool, again string) {
+	o.Hits(f.Hits)
+	if len(f.Weak) > 0 {
+		o.Println("weak matches, which no task is shown:")
+		o.Hits(f.Weak)
+	}
+	if f.Configure != "" {
+		o.Printf("no card shares a word with it; an embedder finds paraphrases: write 'kind: ollama' and 'model: nomic-embed-text' into %s\n", f.Configure)
+	}
+	if !withheldOnly && f.Withheld > 0 {
+		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(f.Withheld, "draft"),
+			again, shell.QuoteIfNeeded(card.OneLine(f.Query)))
 	}
 }
