@@ -16,7 +16,6 @@ import (
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -269,6 +268,3 @@ func Choices(q *op.QuestionAsked) string {
 	}
 	return `"your answer"`
 }
-
-// Of returns the open question of a state's task; nil: there is none.
-func Of(st *state.State) *state.Question { return st.Questions.Open() }
