@@ -204,9 +204,6 @@ type (
 	GitCommand = usergit.Command
 )
 
-// GitIndexInfo is usergit.IndexInfo.
-func GitIndexInfo(staged string) string { return usergit.IndexInfo(staged) }
-
 // The types of Diff, Renames and Patch.
 type (
 	// Change is one Path that differs, of a Kind: Old is nil when it was added, New when it was deleted.

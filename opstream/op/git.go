@@ -11,15 +11,14 @@ import (
 type GitSeen struct {
 	Dir string `json:"repository"` // where its .git is, relative to the world
 	GitAt
-	Refs []GitRef `json:"refs,omitempty"` // branches, tags and the stash that changed
 }
 
 // GitAt is where a git repository stands.
 type GitAt struct {
 	Head   string `json:"head,omitempty"`   // the branch that is checked out, such as refs/heads/main; empty: detached
 	Commit string `json:"commit,omitempty"` // of HEAD; empty: the branch has none
-	// Staged is how the index differs from Commit, as 'git diff-index --raw -z' prints it.
-	Staged string `json:"staged,omitempty"`
+	Refs   string `json:"refs,omitempty"`   // a line with name and commit for each branch, tag and the stash
+	Staged string `json:"staged,omitempty"` // how the index differs from Commit, for 'git update-index -z --index-info'
 	Unread string `json:"unread,omitempty"` // why the index, or the repository, is unknown
 	During string `json:"during,omitempty"` // what the user was in the middle of, such as "rebase"
 }
@@ -36,22 +35,19 @@ func (g GitAt) String() string {
 	return name + " without a commit"
 }
 
-// NStaged returns how many paths are staged.
-func (g GitAt) NStaged() int { return strings.Count(g.Staged, "\x00") / 2 }
-
-// GitRef is a reference that changed. A commit is empty where there was none.
-type GitRef struct {
-	Name string `json:"name"`
-	Old  string `json:"old,omitempty"`
-	New  string `json:"new,omitempty"`
+// Ref returns the commit of a reference, empty if there is none.
+func (g GitAt) Ref(name string) string {
+	_, after, _ := strings.Cut("\n"+g.Refs+"\n", "\n"+name+" ")
+	id, _, _ := strings.Cut(after, "\n")
+	return id
 }
 
 // GitMove is how a user's jump moves a git repository.
 type GitMove struct {
-	Dir  string   `json:"repository"`
-	From GitAt    `json:"from"`
-	To   GitAt    `json:"to"`
-	Refs []GitRef `json:"refs,omitempty"` // the branches From.Head and To.Head, as far as they move
+	Dir      string   `json:"repository"`
+	From     GitAt    `json:"from"`
+	To       GitAt    `json:"to"`
+	Branches []string `json:"branches,omitempty"` // those of From.Head and To.Head that move
 }
 
 // Kind implements Body.

@@ -36,7 +36,7 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	back := op.JumpIntended{From: 4, To: 1, Reason: "The parser was right all along.", Backward: true, Discarded: []op.Range{{First: 1, Last: 5}}}
 	optest.Golden(t, "notice/back.txt", Jump("/w", back, &op.JumpDone{
 		Kept:    []op.Skipped{{Path: "notes.txt", Reason: "changed by a user meanwhile"}},
-		Ignored: []string{".venv", "node_modules"}, Git: []string{"HEAD was main at 0123456 at that step; it is now main at 89abcde, 1 commit ahead."},
+		Ignored: []string{".venv", "node_modules"}, Git: []string{"HEAD was main at 0123456 at that step; it is now main at 89abcde, 1 ahead."},
 	}, changed, discarded, nil, nil, "0 to 4"))
 	optest.Golden(t, "notice/back_folded.txt", Jump("/w", back, &op.JumpDone{Compacted: true}, nil, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
 	optest.Golden(t, "notice/forward.txt", Jump("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, nil, "0 to 4"))

@@ -112,7 +112,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.CheckRan:
 		s.check(o.Seq, b)
 	case *op.GitSeen:
-		s.gitSeen(o.Seq, b)
+		s.Git = put(s.Git, b.Dir, Git{b.GitAt, append(s.Git[b.Dir].Seen, o.Seq)})
 	case *op.TodosSet:
 		s.Todos = b.Todos
 	case *op.WorldSaved:

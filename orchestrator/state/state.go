@@ -71,6 +71,12 @@ type Model struct {
 	Window        int    // advertised window, or the one that an overflow showed, tokens; 0 if unknown
 }
 
+// Git is what was last recorded of a git repository of the user's.
+type Git struct {
+	op.GitAt
+	Seen []uint64 // its operations
+}
+
 // Grants are what the user lets the task do; see op.ApprovalDecided.
 type Grants struct {
 	Mode   string          // of approval: a user may have allowed everything

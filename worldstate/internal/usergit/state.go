@@ -1,21 +1,17 @@
 package usergit
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 
-	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 )
 
@@ -23,32 +19,24 @@ import (
 type State struct {
 	Head   string // the branch that is checked out, such as refs/heads/main; empty: detached
 	Commit string // of HEAD, hex; empty: the branch has none yet
-	// Refs are the commits of branches, tags and the stash by name; if there are more than maxRefs,
-	// only that of Head.
-	Refs map[string]string
-	// Staged is how the index differs from Commit, as 'git diff-index --raw -z' prints it; without a
-	// Commit, from the empty tree.
-	Staged string
+	Refs   string // a line with name and commit for each branch, tag and the stash; only Head's above maxRefs
+	Staged string // how the index differs from Commit, as lines for 'git update-index -z --index-info'
 	Unread string // why Staged is unknown; empty: it is known
 	During string // what the user is in the middle of, such as "rebase"; empty: nothing
 }
 
 const (
-	maxRefs   = 1000
+	maxRefs   = 200
 	maxStaged = 256 << 10 // bytes
-	maxHead   = 4 << 10   // bytes of HEAD and of a reference
-	maxPacked = 64 << 20  // bytes of packed references
 )
 
-// Reader reads the state of one repository again and again; it runs git only if the index or HEAD has
-// changed. The zero value is ready.
+// Reader reads the state of one repository again and again, and runs git only if its files have changed.
+// The zero value is ready.
 type Reader struct {
-	index          fsys.Source
-	commit         string
-	staged, unread string
+	sources []fsys.Source
+	state   State
+	err     error
 }
-
-var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // Read reads the state of the repository whose .git is at top. It changes nothing there.
 func (r *Reader) Read(ctx context.Context, top string) (State, error) {
@@ -56,92 +44,67 @@ func (r *Reader) Read(ctx context.Context, top string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	head, err := durable.ReadTail(filepath.Join(gitDir, "HEAD"), maxHead)
-	if err != nil {
-		return State{}, err
+	now := []fsys.Source{fsys.StatSource(gitDir)} // git puts each file anew into its directory
+	for _, dir := range []string{filepath.Join(common, "refs"), filepath.Join(common, "reftable"), common} {
+		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() { // otherwise it is gone
+				now = append(now, fsys.StatSource(path))
+			}
+			if path == common {
+				return filepath.SkipAll
+			}
+			return nil
+		})
 	}
-	s := State{Refs: make(map[string]string), During: during(gitDir)}
-	if ref, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: "); ok {
-		s.Head = ref
-	} else if s.Commit = strings.TrimSpace(string(head)); !commitID.MatchString(s.Commit) {
-		return State{}, errors.New("its HEAD names neither a branch nor a commit")
+	if len(r.sources) == 0 || !slices.EqualFunc(r.sources, now, fsys.Source.Equal) {
+		r.sources = now
+		r.state, r.err = readState(ctx, top, gitDir)
 	}
-	if s.Head == "refs/heads/.invalid" {
-		return State{}, errors.New("its references are in a reftable, which this program does not read")
-	}
-	if err := s.readRefs(common); err != nil {
-		return State{}, err
-	}
-	s.Commit = cmp.Or(s.Commit, s.Refs[s.Head])
-	if len(s.Refs) > maxRefs {
-		maps.DeleteFunc(s.Refs, func(name, _ string) bool { return name != s.Head })
-	}
-	if now := fsys.StatSource(filepath.Join(gitDir, "index")); r.index.Path == "" || !r.index.Equal(now) || r.commit != s.Commit {
-		r.index, r.commit = now, s.Commit
-		r.staged, r.unread = readStaged(ctx, top, s.Commit)
-	}
-	s.Staged, s.Unread = r.staged, r.unread
-	return s, nil
+	return r.state, r.err
 }
 
-// readRefs reads the references from their files.
-func (s *State) readRefs(common string) error {
-	packed, err := durable.ReadTail(filepath.Join(common, "packed-refs"), maxPacked)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	s.addRefs(packed)
-	return filepath.WalkDir(filepath.Join(common, "refs"), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return nil // gone meanwhile
-		}
-		id, err := durable.ReadTail(path, maxHead)
-		if name, err2 := filepath.Rel(common, path); err == nil && err2 == nil {
-			s.addRefs([]byte(strings.TrimSpace(string(id)) + " " + filepath.ToSlash(name)))
-		}
-		return nil
-	})
-}
-
-// addRefs adds the branches, tags and the stash of lines with a commit and a name.
-func (s *State) addRefs(lines []byte) {
-	for sc := bufio.NewScanner(bytes.NewReader(lines)); sc.Scan(); {
-		id, name, _ := strings.Cut(sc.Text(), " ")
-		if commitID.MatchString(id) && (strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == "refs/stash") {
-			s.Refs[name] = id
-		}
-	}
-}
-
-func readStaged(ctx context.Context, top, commit string) (staged, unread string) {
+func readState(ctx context.Context, top, gitDir string) (s State, err error) {
 	git := Command{Top: top}
-	if commit == "" {
-		var err error
-		if commit, err = git.Run(ctx, "hash-object", "-t", "tree", "/dev/null"); err != nil {
-			return "", err.Error()
+	if s.Head, err = git.Run(ctx, "symbolic-ref", "-q", "HEAD"); err != nil {
+		s.Head = ""
+	}
+	if s.Commit, err = git.Run(ctx, "rev-parse", "-q", "--verify", "HEAD"); err != nil && s.Head == "" {
+		return State{}, err
+	}
+	kinds := []string{"refs/heads", "refs/tags", "refs/stash"}
+	for range 2 {
+		if s.Refs, err = git.Run(ctx, append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, kinds...)...); err != nil {
+			return State{}, err
+		}
+		if strings.Count(s.Refs, "\n") < maxRefs {
+			break
+		}
+		kinds = []string{cmp.Or(s.Head, "HEAD")}
+	}
+	s.During = during(gitDir)
+	base := s.Commit
+	if base == "" {
+		if base, err = git.Run(ctx, "hash-object", "-t", "tree", "/dev/null"); err != nil {
+			return State{}, err
 		}
 	}
-	staged, err := git.Run(ctx, "diff-index", "--cached", "--ita-invisible-in-index", "--raw", "-z", "--no-renames", "--no-abbrev", commit, "--")
-	switch {
-	case err != nil:
-		return "", err.Error()
-	case len(staged) > maxStaged:
-		return "", fmt.Sprintf("over %d KiB of changes are staged", maxStaged>>10)
-	}
-	return staged, ""
-}
-
-// IndexInfo returns the lines for 'git update-index -z --index-info' that make an index of State.Commit
-// one with State.Staged.
-func IndexInfo(staged string) string {
-	var sb strings.Builder
-	fields := strings.Split(staged, "\x00")
+	raw, err := git.Run(ctx, "diff-index", "--cached", "--ita-invisible-in-index", "--raw", "-z", "--no-renames", "--no-abbrev", base, "--")
+	fields, lines := strings.Split(raw, "\x00"), ""
 	for i := 0; i+1 < len(fields); i += 2 {
-		if about := strings.Fields(fields[i]); len(about) == 5 { // modes, hashes, a letter
-			fmt.Fprintf(&sb, "%s %s\t%s\x00", about[1], about[3], fields[i+1])
+		about := strings.Fields(fields[i]) // two modes, two hashes, a letter
+		if len(about) == 5 && about[4] == "U" {
+			err = errors.New("files in the index are unmerged; resolve them with 'git add'")
+		} else if len(about) == 5 {
+			lines += about[1] + " " + about[3] + "\t" + fields[i+1] + "\x00"
 		}
 	}
-	return sb.String()
+	switch s.Staged = lines; {
+	case err != nil:
+		s.Staged, s.Unread = "", err.Error()
+	case len(lines) > maxStaged:
+		s.Staged, s.Unread = "", fmt.Sprintf("over %d KiB of changes are staged", maxStaged>>10)
+	}
+	return s, nil
 }
 
 // Command is a git command in the repository whose .git is at Top. It runs no hook and no program that
@@ -163,8 +126,8 @@ func (c Command) Run(ctx context.Context, args ...string) (string, error) {
 	}
 	// Above Top is another repository. A partial clone names a remote, and a command that fetches from it.
 	cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Top), "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		"GIT_OPTIONAL_LOCKS=0", "LC_ALL=C", "GIT_AUTHOR_NAME=anamnesis",
-		"GIT_AUTHOR_EMAIL=anamnesis@localhost", "GIT_COMMITTER_NAME=anamnesis", "GIT_COMMITTER_EMAIL=anamnesis@localhost")
+		"GIT_OPTIONAL_LOCKS=0", "LC_ALL=C", "GIT_AUTHOR_NAME=anamnesis", "GIT_AUTHOR_EMAIL=anamnesis@localhost",
+		"GIT_COMMITTER_NAME=anamnesis", "GIT_COMMITTER_EMAIL=anamnesis@localhost")
 	cmd.Env = append(cmd.Env, c.Env...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError

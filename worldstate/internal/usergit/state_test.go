@@ -1,7 +1,6 @@
 package usergit_test
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,14 +35,8 @@ func TestStateAsGit(t *testing.T) {
 				if err != nil || s.Unread != "" {
 					t.Fatalf("%s: %v, %q", where, err, s.Unread)
 				}
-				refs := make(map[string]string)
-				for _, line := range strings.Split(git("for-each-ref", "--format=%(refname) %(objectname)"), "\n") {
-					if name, id, ok := strings.Cut(line, " "); ok {
-						refs[name] = id
-					}
-				}
-				if !maps.Equal(refs, s.Refs) {
-					t.Errorf("%s: references %v, git says %v", where, s.Refs, refs)
+				if refs := git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags", "refs/stash"); refs != s.Refs {
+					t.Errorf("%s: references %q, git says %q", where, s.Refs, refs)
 				}
 				if head := headOf(t, dir); head != s.Commit {
 					t.Errorf("%s: HEAD %q, git says %q", where, s.Commit, head)
@@ -68,7 +61,7 @@ func TestStateAsGit(t *testing.T) {
 			}
 			write("d/b", "again")
 			git("add", "d/b")
-			if s := check("staged"); strings.Count(s.Staged, "\x00") != 2 || !strings.Contains(s.Staged, "\x00d/b\x00") {
+			if s := check("staged"); strings.Count(s.Staged, "\x00") != 1 || !strings.HasSuffix(s.Staged, "\td/b\x00") {
 				t.Errorf("staged: %q", s.Staged)
 			}
 			git("tag", "v1")
@@ -109,7 +102,7 @@ func restored(t *testing.T, dir string, s usergit.State) string {
 	if s.Commit != "" {
 		run("", "read-tree", s.Commit)
 	}
-	run(usergit.IndexInfo(s.Staged), "update-index", "-z", "--index-info")
+	run(s.Staged, "update-index", "-z", "--index-info")
 	return run("", "write-tree")
 }
 
