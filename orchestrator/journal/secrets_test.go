@@ -106,7 +106,7 @@ func TestKeptFields(t *testing.T) {
 		Part.base64 WorldSaved.commit WorldSaved.tree WorldChanged.by WorldChanged.from_commit WorldChanged.to_commit WorldChanged.tree WorldChanged.task WorldRestored.tree JumpDone.base JumpDone.tree WorldRestored.by WorldRestored.base RestoreIntended.by RestoreIntended.from_commit RestoreIntended.to_commit JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
 		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model QuestionAnswered.by QuestionAsked.task ReflectAsked.by ReflectFailed.by StrategyGiven.by
 		SubagentStarted.task SubagentStarted.dir SubagentEnded.task Parent.task
-		Agent.hash Agent.model Agent.approval SourceFile.hash GitAt.commit`)
+		Agent.hash Agent.model Agent.approval SourceFile.hash GitAt.commit QuestionAsked.task QuestionAnswered.by ReflectAsked.by ReflectFailed.by StrategyGiven.by`)
 	kept, got, seen := strings.Fields(keptNames), map[string]bool{}, map[reflect.Type]bool{}
 	var look func(reflect.Type)
 	look = func(typ reflect.Type) {
