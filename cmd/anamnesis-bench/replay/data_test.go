@@ -46,7 +46,7 @@ func TestReplay(t *testing.T) {
 	}
 	s := &source{name: "x", runs: []*recorded{run("1", "a", "go generate"), run("2", "b", "make"), run("3", "a", "make gen")}}
 	for _, id := range []string{"1", "2", "3"} {
-		s.questions = append(s.questions, &question{ID: id, Run: id, First: true, Repair: &struct{}{}}, &question{ID: id + "b", Run: id})
+		s.questions = append(s.questions, &question{ID: id, Run: id, First: true, Repair: &struct{}{}}, &question{ID: id + "b", Run: id}, &question{ID: id + "c", Run: id, First: true})
 	}
 	var got []string
 	report, err := s.replay(t.Context(), func(a Answer) error {
@@ -56,7 +56,7 @@ func TestReplay(t *testing.T) {
 	if want := "1: |2: |3: go generate\ngo test ./..."; err != nil || strings.Join(got, "|") != want {
 		t.Errorf("%q, %v", got, err)
 	}
-	if report.Asked != 3 || report.Answered != 1 || report.Pairs != 2 {
+	if report.Unrepaired != 3 || report.Spoken != 1 || report.Asked != 3 || report.Answered != 1 || report.Pairs != 2 {
 		t.Errorf("%+v", report)
 	}
 }

@@ -39,12 +39,16 @@ type SourceReport struct {
 	Asked    int    `json:"asked"`
 	Answered int    `json:"answered"`
 	Pairs    int    `json:"pairs"` // of different failures, after the last run
+	// Unrepaired are failures that never succeeded in their run, and Spoken those of them that have an answer.
+	Unrepaired int `json:"unrepaired"`
+	Spoken     int `json:"spoken"`
 }
 
 // WriteText prints the report, a line for each source.
 func (r *Report) WriteText(w io.Writer) error {
 	for _, s := range r.Sources {
-		if _, err := fmt.Fprintf(w, "%s: %d runs, %d failures asked, %d answered, %d pairs\n", s.Source, s.Runs, s.Asked, s.Answered, s.Pairs); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %d runs, %d failures asked, %d answered, %d pairs; %d never repaired, %d of them answered\n",
+			s.Source, s.Runs, s.Asked, s.Answered, s.Pairs, s.Unrepaired, s.Spoken); err != nil {
 			return err
 		}
 	}
@@ -83,7 +87,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 func (s *source) replay(ctx context.Context, answer func(Answer) error) (SourceReport, error) {
 	asked := map[string][]*question{}
 	for _, q := range s.questions {
-		if q.First && q.Repair != nil {
+		if q.First {
 			asked[q.Run] = append(asked[q.Run], q)
 		}
 	}
@@ -93,8 +97,14 @@ func (s *source) replay(ctx context.Context, answer func(Answer) error) (SourceR
 			return out, err
 		}
 		for _, q := range asked[r.ID] {
-			out.Asked++
 			shown := pairs.answer(q, r)
+			if q.Repair == nil {
+				if out.Unrepaired++; len(shown) > 0 {
+					out.Spoken++
+				}
+				continue
+			}
+			out.Asked++
 			if len(shown) > 0 {
 				out.Answered++
 			}
