@@ -14,6 +14,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/beside/continuation"
@@ -31,6 +32,9 @@ func (a *app) sayCommand() *cobra.Command {
 			return err
 		}
 		a.printf("recorded for %s; the model sees it with the next request\n", task)
+		if q, err := svc.Question(task); err == nil {
+			a.notef("%s waits for an answer first: %s", task, view.Line(timeline.QuestionText(&q.QuestionAsked), a.width()))
+		}
 		return nil
 	})
 }

@@ -22,6 +22,9 @@ func (s *Service) Question(task string) (*state.Question, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := taskdir.CheckParent(st); err != nil { // a subagent's questions are its parent's
+		return nil, err
+	}
 	q := st.Questions.Open()
 	if n := len(st.Questions); q == nil && n > 0 {
 		return nil, taskdir.Answered(st.Questions[n-1])

@@ -30,6 +30,9 @@ func (o *Printer) Task(v inspect.Task) {
 	}
 	say("request  ", "%s", v.Request)
 	say("directory", "%s", v.Dir)
+	if v.Asks != nil {
+		say("asks     ", "%s ('anamnesis answer %s')", timeline.QuestionText(&v.Asks.QuestionAsked), v.ID)
+	}
 	if v.Agent != "" && v.Begun == nil { // of a subagent, its own line says it
 		say("agent    ", "%s", v.Agent)
 	}
