@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Goal is what a task is to reach, as commands that say whether it is reached.
@@ -61,6 +62,20 @@ type Broke struct {
 	Changed []string `json:"changed"`        // files that differ between the two, at most 20
 	Text    string   `json:"text,omitempty"` // the first line that says what fails
 	Probes  int      `json:"probes"`         // runs on earlier snapshots that it took
+	// Unfinished is why the search stopped before it had found the step; Step is a later one.
+	Unfinished string `json:"unfinished,omitempty"`
+}
+
+// String says which step broke the check.
+func (b *Broke) String() string {
+	text, what := fmt.Sprintf("passed at step %d and fails since step %d", b.Good, b.Step), ", which changed "
+	if b.Unfinished != "" {
+		text, what = fmt.Sprintf("passed at step %d and fails at step %d; which step between broke it was not found (%s)", b.Good, b.Step, b.Unfinished), ". Changed since: "
+	}
+	if len(b.Changed) > 0 {
+		text += what + strings.Join(b.Changed, ", ")
+	}
+	return text
 }
 
 // Kind implements Body.

@@ -577,7 +577,7 @@ func checkLine(b *op.CheckRan) Line {
 		l.Text = "the check does not count: what it reads has changed"
 	}
 	if b.Broke != nil {
-		l.Detail = append(l.Detail, fmt.Sprintf("it passed at step %d and fails since step %d, which changed %s", b.Broke.Good, b.Broke.Step, strings.Join(b.Broke.Changed, ", ")))
+		l.Detail = append(l.Detail, "it "+b.Broke.String())
 	}
 	if b.InWorld != "" {
 		l.Detail = append(l.Detail, "the checks run in the directory itself, between two steps: "+oneLine(b.InWorld))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 )
@@ -19,8 +20,9 @@ import (
 const (
 	searchTime = 5 * time.Minute
 	maxProbes  = 8
-	maxBeneath = 64 // directories that no snapshot holds
-	maxDeep    = 4  // how deep they are looked for
+	maxError   = 300 // bytes of why it stopped
+	maxBeneath = 64  // directories that no snapshot holds
+	maxDeep    = 4   // how deep they are looked for
 )
 
 // whatBroke searches the steps since the check last passed for the first one after which it fails: by
@@ -35,7 +37,7 @@ func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, e
 	if !last.Passed || !st.Steps.OnPath(last.Step, st.Current) {
 		return nil, nil
 	}
-	b := &op.Broke{Good: last.Step, Step: st.Current, Text: rec.Checks[i].Line}
+	b := &op.Broke{Unfinished: "the limit of time or runs is reached", Good: last.Step, Step: st.Current, Text: rec.Checks[i].Line}
 	steps := changing(st, last.Step) // the first of them that fails is searched
 	begun := c.place.Now()
 	for len(steps) > 1 && b.Probes < maxProbes && c.place.Now().Sub(begun) < searchTime && rec.InWorld == "" {
@@ -45,6 +47,7 @@ func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, e
 			return nil, nil
 		}
 		if err != nil { // what is known by now is said
+			b.Unfinished = quote.OneLine(err.Error(), maxError)
 			break
 		}
 		if b.Probes++; passes {
@@ -54,7 +57,7 @@ func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, e
 		}
 	}
 	if len(steps) == 1 {
-		b.Step = steps[0]
+		b.Step, b.Unfinished = steps[0], ""
 	}
 	var err error
 	b.Changed, err = c.changedBetween(ctx, b.Good, b.Step)
@@ -149,10 +152,7 @@ func firstLine(k op.Check) string {
 
 // brokeWords says which step broke the check.
 func brokeWords(b *op.Broke) string {
-	text := fmt.Sprintf("The check of the goal passed at step %d and fails since step %d", b.Good, b.Step)
-	if len(b.Changed) > 0 {
-		text += ", which changed " + strings.Join(b.Changed, ", ")
-	}
+	text := "The check of the goal " + b.String()
 	if b.Text != "" {
 		text += ". What fails: " + b.Text
 	}
