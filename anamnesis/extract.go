@@ -45,7 +45,6 @@ func extract(r *Request, recs []*record) note.Notes {
 	n.Findings = append(n.Findings, hints(recs)...)
 	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
-	n.Findings = append(n.Findings, filesRead(recs)...)
 	n.Verified = append(investigations(recs), successes(recs)...)
 	if check, ok := nextCheck(r, recs, falsified); ok {
 		n.Advice = append(n.Advice, check)
@@ -290,30 +289,6 @@ func unsettled(recs []*record) []note.Statement {
 			continue
 		}
 		out = append(out, note.Statement{Text: text + rec.action(), Ops: []uint64{rec.end}})
-	}
-	return out
-}
-
-// filesRead lists the files that were read.
-func filesRead(recs []*record) (out []note.Statement) {
-	var paths []string
-	var ops []uint64
-	for _, rec := range recs {
-		if !rec.ok() {
-			continue
-		}
-		for _, p := range rec.reads {
-			if !slices.Contains(paths, p) {
-				paths, ops = append(paths, p), append(ops, rec.end)
-			}
-		}
-	}
-	if n := len(paths); n > 0 {
-		text := "files read: " + pathList(paths, maxPathsNamed)
-		if n > maxPathsNamed {
-			text += fmt.Sprintf(" and %d more", n-maxPathsNamed)
-		}
-		out = append(out, note.Statement{Text: quote.ClipMarked(text, note.MaxStatementRunes), Ops: note.SortedOps(ops)})
 	}
 	return out
 }

@@ -141,17 +141,15 @@ func (f *Fact) String() string {
 	return f.Line
 }
 
+// counted matches the counts of a fact's words; a command that came first stays.
+var counted = shell.Pattern(" \\(\\d+ of \\d+(?:(, after `[^`]+`) in \\d+)?\\)")
+
 // Brief words a fact for a file that stays: without counts, which change with each task.
 func (f *Fact) Brief() string {
-	switch said := map[Kind]string{Works: "runs tests", Never: "runs no test", Missing: "is not installed", Timeout: "exceeds the time limit"}[f.Kind]; {
-	case f.Line != "":
+	if f.Line != "" {
 		return f.Line
-	case f.Setup != "":
-		return "`" + f.Match + "` " + said + ", after `" + f.Setup + "`."
-	case said != "":
-		return "`" + f.Match + "` " + said + "."
 	}
-	return "`" + f.Match + "` fails, whatever is changed."
+	return counted().ReplaceAllString(f.String(), "$1") + "."
 }
 
 // NeverStarts returns the fact by which a command would never start, where enough tasks agree and no user words it

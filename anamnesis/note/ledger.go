@@ -17,7 +17,6 @@ const LedgerTitle = "Paths that you left"
 // Limits of the ledger.
 const (
 	maxLedgerTokens = 30 // of a line
-	minLedgerTokens = 14 // where the lines are too many
 	alike           = 0.5
 )
 
@@ -57,36 +56,28 @@ func ParseLedger(text string) (out []Left) {
 }
 
 // ledgerLines renders the ledger. Where it is too large, paths that are alike become one line that counts them, the
-// most alike and oldest first; then all lines become shorter; then the oldest become one.
+// most alike and oldest first; where none are, the oldest do.
 func ledgerLines(r *Span, count func(string) int) string {
 	if len(r.Ledger) == 0 {
 		return ""
 	}
 	list := slices.Clone(r.Ledger)
-	text := func(most int) string {
+	for {
 		var b strings.Builder
 		b.WriteString(LedgerTitle + ":\n")
 		for _, l := range list {
-			b.WriteString("- " + clipTokens(quote.Squash(l.String()), most, count) + "\n")
+			b.WriteString("- " + clipTokens(quote.Squash(l.String()), maxLedgerTokens, count) + "\n")
 		}
-		return b.String()
-	}
-	for count(text(maxLedgerTokens)) > r.LedgerTokens {
+		if len(list) == 1 || count(b.String()) <= r.LedgerTokens {
+			return b.String()
+		}
 		i, j := mostAlike(list)
 		if i < 0 {
-			break
+			i, j, list[0].Text = 0, 1, "the oldest"
 		}
 		list[i].More, list[i].Last = list[i].More+list[j].More+1, max(list[i].Last, list[j].Last)
 		list = slices.Delete(list, j, j+1)
 	}
-	if out := text(maxLedgerTokens); count(out) <= r.LedgerTokens {
-		return out
-	}
-	for count(text(minLedgerTokens)) > r.LedgerTokens && len(list) > 2 {
-		list[0].More, list[0].Last, list[0].Text = list[0].More+list[1].More+1, max(list[0].Last, list[1].Last), "the oldest"
-		list = slices.Delete(list, 1, 2)
-	}
-	return text(minLedgerTokens)
 }
 
 // mostAlike returns the two paths whose texts share most words, the oldest of several; -1 if none share enough.

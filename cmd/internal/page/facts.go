@@ -18,16 +18,10 @@ const maxFactLine = 200
 
 // factsView is the facts of a repository as a card.
 type factsView struct {
-	Path, Topic string
-	Task        string
-	Parts       []factsPart
-	Constraint  []string
-}
-
-// factsPart is a part of the card.
-type factsPart struct {
-	Name  string
-	Facts []facts.Fact
+	Path, Topic     string
+	Task            string
+	Issue, Solution []*facts.Fact
+	Constraint      []string
 }
 
 // repositoryOf opens the facts of a task's repository, and the card's topic.
@@ -53,13 +47,15 @@ func (s *Server) showFacts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
-	v := factsView{Path: taskPath(id) + "/facts", Task: id, Topic: topic, Parts: []factsPart{{Name: "Issue"}, {Name: "Solution"}}}
-	for _, f := range repo.Facts() {
-		p := &v.Parts[0]
+	v := factsView{Path: taskPath(id) + "/facts", Task: id, Topic: topic}
+	list := repo.Facts()
+	for i := range list {
+		f := &list[i]
 		if f.Kind == facts.Works {
-			p = &v.Parts[1]
+			v.Solution = append(v.Solution, f)
+		} else {
+			v.Issue = append(v.Issue, f)
 		}
-		p.Facts = append(p.Facts, f)
 		v.Constraint = append(v.Constraint, f.Source())
 	}
 	return s.render(w, http.StatusOK, "facts", view{Title: "Facts", Section: "/tasks", Body: v})
