@@ -2,6 +2,7 @@ package facts
 
 import (
 	"path/filepath"
+	"time"
 
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/shell"
@@ -11,7 +12,8 @@ import (
 // Record counts a task from its operations. The zero value is empty; it belongs to one goroutine.
 type Record struct {
 	Log
-	dir   string // of the world
+	dir   string    // of the world
+	began time.Time // of an imported session, whose operations are younger
 	calls map[string]string
 }
 
@@ -24,7 +26,7 @@ func (r *Record) Add(o *op.Op) {
 	case *op.TaskOpened:
 		r.ID, r.dir, r.Agent = b.Task, b.Dir, b.Model
 		if b.Origin != nil {
-			r.Agent = b.Origin.Agent
+			r.Agent, r.began = b.Origin.Agent, b.Origin.Began
 		}
 	case *op.ToolCalled:
 		if command := shell.Command(b.Args); op.Acts(b.Name) == op.RunsShell && command != "" {
@@ -59,6 +61,9 @@ func (r *Record) Installed() bool { return len(r.setup) > 0 }
 // are relative to it.
 func (r *Record) Task() (Task, bool) {
 	t := r.Log.Task
+	if !r.began.IsZero() {
+		t.Ended = r.began.UTC()
+	}
 	for i := range t.Commands {
 		c := &t.Commands[i]
 		if rel, err := filepath.Rel(r.dir, c.Dir); filepath.IsAbs(c.Dir) && err == nil && filepath.IsLocal(rel) {

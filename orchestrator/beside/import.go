@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/facts"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
@@ -297,7 +298,15 @@ func (im *Importer) learn(ctx context.Context, w *stream, done *Imported) (err e
 	opened, last := &w.state.Opened, w.state.Last
 	found := &op.RepairsFound{Range: op.Range{First: 1, Last: last}, Cards: []string{}}
 	var ops []op.Op
-	err = taskdir.EachDecoded(w.journal.Log().Since(0), func(o op.Op) error { ops = append(ops, o); return nil })
+	var shown facts.Record
+	err = taskdir.EachDecoded(w.journal.Log().Since(0), func(o op.Op) error {
+		ops = append(ops, o)
+		shown.Add(&o)
+		return nil
+	})
+	if err == nil && opened.Dir != "" {
+		err = memory.AddFacts(im.svc.Home, opened.Dir, &shown)
+	}
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	assets "anamnesis"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
@@ -368,5 +369,19 @@ func TestOtherAgent(t *testing.T) {
 		if b, err := im.Examine(t.Context(), src, func(int, int) {}); err != nil || len(b.Todo) != c.todo || len(b.Skipped) != c.skipped {
 			t.Errorf("%v: %+v, %v", c.args, b, err)
 		}
+	}
+}
+
+// TestImportedFacts: an imported session counts for the facts of its repository, once.
+func TestImportedFacts(t *testing.T) {
+	svc := service(t)
+	for range 2 {
+		if _, err := beside.NewImporter(svc).Import(t.Context(), example(), "f"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := memory.OpenFacts(svc.Home, "/no/such/p")
+	if err != nil || len(r.Tasks) != 1 || r.Tasks[0].Agent != "codex" || len(r.Tasks[0].Commands) != 1 || r.Tasks[0].Commands[0].Ends != "fo" {
+		t.Fatalf("%+v, %v", r, err)
 	}
 }

@@ -72,11 +72,11 @@ func (m *Memory) countFacts() error {
 	if _, err := m.experienced(); err != nil && !errors.Is(err, opstream.ErrCorrupt) {
 		return err
 	}
-	return addFacts(m.Home, m.dir, &m.facts)
+	return AddFacts(m.Home, m.dir, &m.facts)
 }
 
-// addFacts adds what one task showed.
-func addFacts(h taskdir.Home, dir string, r *facts.Record) error {
+// AddFacts adds what one task in a directory showed.
+func AddFacts(h taskdir.Home, dir string, r *facts.Record) error {
 	t, any := r.Task()
 	if !any {
 		return nil
