@@ -2,7 +2,6 @@ package facts
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -36,6 +35,8 @@ var (
 	// importFailed matches the one test that unittest reports for a module that it cannot import.
 	importFailed  = shell.Pattern(`(?s)_FailedTest.*\bRan 1 test\b`)
 	collectFailed = shell.Pattern(`\b[1-9]\d* errors? (?:in|during) `)
+	notFound      = shell.Pattern(`^(?:command )?not found\b`)
+	noModule      = shell.Pattern(`No module named '?([\w.]+)`)
 	notSetUp      = shell.Pattern(`JAVA_HOME (?:is not|environment variable is not)`)
 	traceback     = shell.Pattern(`(?m)^Traceback \(most recent call last\):`)
 	onlyAsks      = shell.Pattern(`^--?(?:version|help|V|h)$`) // an option with which a program runs nothing
@@ -162,23 +163,24 @@ func (p *command) programs() []string {
 
 // lacking returns the program or "module NAME" of which the output says that it is not installed.
 func (p *command) lacking(text string) string {
-	if !strings.Contains(text, "not found") && !strings.Contains(text, "No such file") && !strings.Contains(text, "No module") {
-		return ""
-	}
 	for _, program := range append(p.programs(), strings.TrimPrefix(p.words[0], "./")) {
-		for line := range strings.Lines(text) {
-			line = strings.TrimRight(line, "\r\n ")
-			if at := strings.Index(line, program+": "); at >= 0 && (at == 0 || strings.ContainsRune(" \t:'\"`", rune(line[at-1]))) {
-				said := line[at+len(program)+2:]
-				if strings.HasPrefix(said, "command not found") || strings.HasPrefix(said, "not found") ||
-					strings.Contains(program, "/") && strings.HasPrefix(said, "No such file or directory") {
-					return program
-				}
+		for rest := text; ; {
+			_, said, found := strings.Cut(rest, program+": ")
+			if !found {
+				break
 			}
+			before := strings.TrimSuffix(rest[:len(rest)-len(said)], program+": ")
+			begins := before == "" || strings.ContainsRune(" \t\n:'\"`", rune(before[len(before)-1]))
+			if begins && (notFound().MatchString(said) || strings.Contains(program, "/") && strings.HasPrefix(said, "No such file or directory")) {
+				return program
+			}
+			rest = said
 		}
 	}
-	if m := p.module(); m != "" && regexp.MustCompile(`No module named '?`+regexp.QuoteMeta(m)+`\b`).MatchString(text) {
-		return "module " + m
+	for _, m := range noModule().FindAllStringSubmatch(text, -1) {
+		if m[1] != "" && m[1] == p.module() {
+			return "module " + m[1]
+		}
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ package facts
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -22,6 +23,10 @@ const (
 	Timeout     Kind = "timeout"      // exceeds the time limit; no reason to hold a call
 	FailsAnyway Kind = "fails_anyway" // a test
 )
+
+func (k Kind) order() int {
+	return slices.Index([]Kind{Works, Never, Missing, Timeout, FailsAnyway}, k)
+}
 
 // Fact is one fact and the tasks behind it.
 type Fact struct {
@@ -51,29 +56,74 @@ func (f *Fact) Holds() bool {
 	return (f.Kind == Never || f.Kind == Missing) && f.Seen >= 5 && !strings.Contains(f.recent[max(0, len(f.recent)-10):], "-")
 }
 
-// Count returns the facts that the tasks bear out, the best of each kind first. The tasks are in the order of their ends.
+// key is what a fact is about.
+type key struct {
+	kind  Kind
+	match string
+}
+
+// Count returns the facts that the tasks bear out, the best of each kind first. The tasks are in the order of
+// their ends.
 func Count(tasks []Task) []Fact {
-	c := newCounter(tasks)
+	suggested, byProgram := map[key]int{}, map[string][]entry{}
+	for i := range tasks {
+		for k, n := range tasks[i].suggests() {
+			suggested[k] += n
+		}
+	}
+	maps.DeleteFunc(suggested, func(k key, n int) bool { return k.match == "" || n < 2 })
+	for k := range suggested {
+		byProgram[program(k.match)] = []entry{} // the others need not be split: a start waits
+	}
+	for i := range tasks {
+		for k := range tasks[i].Commands {
+			c := &tasks[i].Commands[k]
+			if list, is := byProgram[program(c.Words)]; is {
+				byProgram[program(c.Words)] = append(list, entry{i, strings.Fields(c.Words), c})
+			}
+		}
+	}
 	var out []Fact
-	for _, kind := range []Kind{Works, Never, Missing, Timeout, FailsAnyway} {
-		var list []Fact
-		for match, n := range c.candidates[kind] {
-			if n < 2 {
-				continue
-			}
-			if f := c.count(kind, match); 5*f.Seen >= 4*f.Of && !strings.HasSuffix(f.recent, "--") {
-				list = append(list, f)
+	for k := range suggested {
+		f := Fact{Kind: k.kind, Match: k.match}
+		if f.count(tasks, byProgram); 5*f.Seen >= 4*f.Of && !strings.HasSuffix(f.recent, "--") {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b Fact) int {
+		return cmp.Or(cmp.Compare(a.Kind.order(), b.Kind.order()), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Match, b.Match))
+	})
+	for i := range out { // of two runners that are one, the longer path says where it is
+		for k := i + 1; k < len(out) && out[k].Kind == Works && 2*out[k].Seen >= out[i].Seen; k++ {
+			if names(out[i].Match, out[k].Match) {
+				out[i], out[k] = out[k], out[i]
 			}
 		}
-		slices.SortFunc(list, func(a, b Fact) int { return cmp.Or(cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Match, b.Match)) })
-		for i := range list { // the longer path says where it is
-			for k := i + 1; kind == Works && k < len(list) && 2*list[k].Seen >= list[i].Seen; k++ {
-				if names(list[i].Match, list[k].Match) {
-					list[i], list[k] = list[k], list[i]
-				}
-			}
+	}
+	return out
+}
+
+// suggests returns what a task may be a fact of; 2 where it met a missing program twice.
+func (t *Task) suggests() map[key]int {
+	out := map[key]int{}
+	for _, c := range t.Commands {
+		if strings.ContainsRune(c.Ends, ran) {
+			out[key{Works, c.Runner}] = 1
 		}
-		out = append(out, list...)
+		if strings.ContainsAny(c.Ends, string(missing)+string(failed)) {
+			out[key{Never, c.Runner}] = 1
+		}
+		if c.Limit {
+			out[key{Timeout, c.Words}] = 1
+		}
+	}
+	for program, ends := range t.Programs {
+		if plausible().MatchString(program) && !prose[strings.TrimRight(program, "0123456789")] {
+			out[key{Missing, program}] = min(2, strings.Count(ends, string(missing)))
+		}
+	}
+	for _, test := range t.Before {
+		out[key{FailsAnyway, test}] = 1
 	}
 	return out
 }
@@ -84,9 +134,10 @@ func names(short, long string) bool {
 	return short != long && len(s) == len(l) && matches(s, l)
 }
 
-// least is how many tasks must bear a fact out. That a program is not there needs no second one: the shell said so.
-func (k Kind) least() int {
-	return 2
+// program returns the base name of a command's program.
+func program(words string) string {
+	name, _, _ := strings.Cut(words, " ")
+	return path.Base(name)
 }
 
 // entry is a command of a task.
@@ -94,54 +145,6 @@ type entry struct {
 	task  int
 	words []string
 	*Command
-}
-
-type counter struct {
-	tasks      []Task
-	byProgram  map[string][]entry      // by the base name of the program
-	candidates map[Kind]map[string]int // in how many tasks something suggests the fact
-}
-
-func newCounter(tasks []Task) *counter {
-	c := &counter{tasks: tasks, byProgram: map[string][]entry{}, candidates: map[Kind]map[string]int{}}
-	for i := range tasks {
-		t := &tasks[i]
-		suggested := map[string]bool{}
-		suggest := func(kind Kind, match string) {
-			if id := string(kind) + ":" + match; !suggested[id] && match != "" {
-				suggested[id] = true
-				if c.candidates[kind] == nil {
-					c.candidates[kind] = map[string]int{}
-				}
-				c.candidates[kind][match]++
-			}
-		}
-		for k := range t.Commands {
-			e := entry{i, strings.Fields(t.Commands[k].Words), &t.Commands[k]}
-			c.byProgram[path.Base(e.words[0])] = append(c.byProgram[path.Base(e.words[0])], e)
-			if strings.ContainsRune(e.Ends, ran) {
-				suggest(Works, e.Runner)
-			}
-			if strings.ContainsAny(e.Ends, string(missing)+string(failed)) {
-				suggest(Never, e.Runner)
-			}
-			if e.Limit {
-				suggest(Timeout, e.Words)
-			}
-		}
-		for program, ends := range t.Programs {
-			if strings.ContainsRune(ends, missing) && plausible().MatchString(program) && !prose[strings.TrimRight(program, "0123456789")] {
-				suggest(Missing, program)
-				if strings.Contains(ends, "mm") { // one task met it twice
-					c.candidates[Missing][program]++
-				}
-			}
-		}
-		for _, test := range t.Before {
-			suggest(FailsAnyway, test)
-		}
-	}
-	return c
 }
 
 // matches reports whether a fact's words are the first words of a command, in order; options may stand between.
@@ -166,54 +169,55 @@ func matches(match, words []string) bool {
 	return true
 }
 
-// count counts a fact over the tasks.
-func (c *counter) count(kind Kind, match string) Fact {
-	f := Fact{Kind: kind, Match: match}
-	ends := make(map[int]string)
+// count counts the fact over the tasks.
+func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
+	ends := make([]string, len(tasks))
 	setups, dirs := map[string]int{}, map[string]int{}
-	switch kind {
+	switch f.Kind {
 	case Missing:
-		for i := range c.tasks {
-			ends[i] = c.tasks[i].Programs[match]
+		for i := range tasks {
+			ends[i] = tasks[i].Programs[f.Match]
 		}
 	case FailsAnyway:
-		for i := range c.tasks {
-			ends[i] = c.testEnds(&c.tasks[i], match)
+		named := func(name string) bool { return strings.Contains(name, f.Match) }
+		for i := range tasks {
+			if slices.ContainsFunc(tasks[i].Failed, named) {
+				ends[i] += string(failed)
+			}
+			if slices.ContainsFunc(tasks[i].Passed, named) {
+				ends[i] += string(ok)
+			}
 		}
 	default:
-		want := strings.Fields(match)
-		counted := map[int]bool{}
-		for _, e := range c.byProgram[path.Base(want[0])] {
+		want := strings.Fields(f.Match)
+		for _, e := range byProgram[program(f.Match)] {
 			if !matches(want, e.words) {
 				continue
 			}
-			ends[e.task] += e.Ends
 			if strings.ContainsRune(e.Ends, ran) {
 				if dirs[e.Dir]++; f.Args == "" && len(e.words) > len(want) {
 					f.Args = argument(e.words[len(e.words)-1])
 				}
-				if !counted[e.task] {
-					counted[e.task] = true
-					for _, s := range e.Setup {
+				for _, s := range e.Setup {
+					if !strings.ContainsRune(ends[e.task], ran) { // before the first run
 						setups[s]++
 					}
 				}
 			}
+			ends[e.task] += e.Ends
 		}
 	}
-	for i := range c.tasks {
-		if ends[i] == "" {
-			continue
+	for i := range tasks {
+		if ends[i] != "" {
+			f.add(&tasks[i], bearsOut(f.Kind, ends[i]))
 		}
-		f.add(&c.tasks[i], bearsOut(kind, ends[i]))
 	}
 	if dir, n := most(dirs); 2*n > f.Seen {
 		f.Dir = dir
 	}
-	if setup, n := most(setups); kind == Works && n >= 2 && 5*n >= 4*f.Seen {
+	if setup, n := most(setups); f.Kind == Works && n >= 2 && 5*n >= 4*f.Seen {
 		f.Setup, f.SetupN = setup, n
 	}
-	return f
 }
 
 func bearsOut(kind Kind, ends string) bool {
@@ -229,20 +233,6 @@ func bearsOut(kind Kind, ends string) bool {
 	return bad && !good
 }
 
-// testEnds returns how a test ended in a task.
-func (c *counter) testEnds(t *Task, test string) (ends string) {
-	has := func(list []string) bool {
-		return slices.ContainsFunc(list, func(name string) bool { return strings.Contains(name, test) })
-	}
-	if has(t.Failed) {
-		ends += string(failed)
-	}
-	if has(t.Passed) {
-		ends += string(ok)
-	}
-	return ends
-}
-
 // add counts a task that tried.
 func (f *Fact) add(t *Task, bears bool) {
 	f.Of++
@@ -252,13 +242,11 @@ func (f *Fact) add(t *Task, bears bool) {
 	}
 	f.Seen++
 	f.Tasks, f.recent, f.Last = append(f.Tasks, t.ID), f.recent+"+", t.Ended
-	for _, list := range []struct {
-		of    *[]string
-		value string
-	}{{&f.Agents, t.Agent}, {&f.Envs, t.Env}} {
-		if list.value != "" && !slices.Contains(*list.of, list.value) {
-			*list.of = append(*list.of, list.value)
-		}
+	if t.Agent != "" && !slices.Contains(f.Agents, t.Agent) {
+		f.Agents = append(f.Agents, t.Agent)
+	}
+	if t.Env != "" && !slices.Contains(f.Envs, t.Env) {
+		f.Envs = append(f.Envs, t.Env)
 	}
 }
 

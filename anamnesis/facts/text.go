@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -92,23 +93,23 @@ func (w World) contradicts(f *Fact) bool {
 	if f.Kind == Missing || f.Kind == Never && len(words) == 1 {
 		return w.Program != nil && !strings.Contains(f.Match, "/") && w.Program(f.Match)
 	}
-	if w.File == nil || f.Kind == FailsAnyway {
+	if w.File == nil || f.Kind != Works && f.Kind != Timeout {
 		return false
 	}
 	return slices.ContainsFunc(words, func(word string) bool {
-		return script().MatchString(word) && !w.File(strings.TrimSuffix(f.Dir+"/", "/")+word) && !w.File(word)
+		return script().MatchString(word) && !w.File(path.Join(f.Dir, word)) && !w.File(word)
 	})
 }
 
-// script matches a relative path of a program's text.
-var script = shell.Pattern(`^[\w.][\w./-]*\.(?:py|sh|js|ts|rb|php|pl)$`)
+// script matches a relative path to a program's text.
+var script = shell.Pattern(`^\.{1,2}/|^[\w-][\w./-]*(?:/bin/\w+|\.(?:py|sh|js|ts|rb|php|pl))$|^bin/`)
 
 // repeats reports whether an earlier fact of the text says the same.
 func (f *Fact) repeats(told []Fact) bool {
 	return slices.ContainsFunc(told, func(t Fact) bool {
 		switch {
-		case t.Kind == Works && f.Kind == Works:
-			return names(f.Match, t.Match) // the longer path says where it is
+		case t.Kind == Works && f.Kind == Works: // the longer path says where it is; one way to start it is enough
+			return names(f.Match, t.Match) || strings.HasSuffix(f.Match, " "+strings.TrimPrefix(t.Match, "./"))
 		case t.Kind == Missing && f.Kind == Never:
 			return t.Match == f.Match
 		}

@@ -22,6 +22,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/session"
 )
 
@@ -248,7 +249,7 @@ func weakMatches(ctx context.Context, layers knowledgebase.Layers, q knowledgeba
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Delete the index and build it from the cards",
+		Short: "Build the index again from the cards, and the facts from the tasks",
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			begin := time.Now()
 			if err := store.Rebuild(cmd.Context()); err != nil {
@@ -257,10 +258,18 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 			if err := store.VectorError(); err != nil {
 				a.notef("rebuilt without vectors: %v", err)
 			}
+			svc, err := a.service()
+			if err != nil {
+				return err
+			}
+			tasks, err := memory.RebuildFacts(svc.Home)
+			if err != nil {
+				return err
+			}
 			took := time.Since(begin)
 			cards, broken := len(store.List()), cardfile.Broken(store)
-			return a.show(map[string]any{"cards": cards, "broken": broken, "build_ms": took.Milliseconds()}, func() {
-				a.printf("%d cards indexed, %d files not readable, %v\n", cards, len(broken), took.Round(time.Millisecond))
+			return a.show(map[string]any{"cards": cards, "broken": broken, "tasks": tasks, "build_ms": took.Milliseconds()}, func() {
+				a.printf("%d cards indexed, %d files not readable, %d tasks counted, %v\n", cards, len(broken), tasks, took.Round(time.Millisecond))
 			})
 		}),
 	}

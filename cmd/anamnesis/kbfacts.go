@@ -16,7 +16,6 @@ import (
 
 func (a *app) kbFactsCommand() *cobra.Command {
 	var forget string
-	var rebuild bool
 	cmd := &cobra.Command{
 		Use:   "facts",
 		Short: "List what the tasks of this repository showed of it",
@@ -33,16 +32,9 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 			if err != nil {
 				return err
 			}
-			if rebuild {
-				n, err := memory.RebuildFacts(svc.Home, dir)
-				if err != nil {
-					return err
-				}
-				a.notef("%d tasks counted", n)
-			}
 			repo, err := memory.OpenFacts(svc.Home, dir)
 			if errors.Is(err, facts.ErrDamaged) {
-				return fmt.Errorf("%w; 'kb facts --rebuild' counts the tasks again", err)
+				return fmt.Errorf("%w; 'kb rebuild' counts the tasks again", err)
 			} else if err != nil {
 				return err
 			}
@@ -67,8 +59,6 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&forget, "forget", "", "drop a fact for good, named as in the list")
-	f.BoolVar(&rebuild, "rebuild", false, "count all tasks of the repository again")
+	cmd.Flags().StringVar(&forget, "forget", "", "drop a fact for good, named as in the list")
 	return a.jsonFlag(cmd, "one JSON object")
 }

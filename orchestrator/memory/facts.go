@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/facts"
@@ -89,53 +88,26 @@ func AddFacts(h taskdir.Home, dir string, r *facts.Record) error {
 	return repo.Add(t)
 }
 
-// RebuildFacts counts all tasks of the repository of a directory again, and returns how many showed something.
-func RebuildFacts(h taskdir.Home, dir string) (n int, err error) {
-	repo, err := OpenFacts(h, dir)
-	if err != nil && !errors.Is(err, facts.ErrDamaged) {
-		return 0, err
-	}
-	var tasks []facts.Task
-	same := sameRepository(dir)
-	all, err := h.Tasks()
-	if err != nil {
-		return 0, err
-	}
-	for _, id := range all {
+// RebuildFacts counts all tasks again and returns their number.
+func RebuildFacts(h taskdir.Home) (n int, err error) {
+	tasks, err := h.Tasks()
+	for _, id := range tasks {
 		var r facts.Record
-		its := false
-		err := taskdir.EachOp(h, id, func(o op.Op) error {
+		var opened *op.TaskOpened
+		failed := taskdir.EachOp(h, id, func(o op.Op) error {
 			if b, is := o.Body.(*op.TaskOpened); is {
-				if its = b.Parent == nil && same(b); !its {
-					return errOther
-				}
+				opened = b
 			}
 			r.Add(&o)
 			return nil
 		})
-		if t, any := r.Task(); err == nil && any && its { // a damaged stream is reported when it matters
-			tasks = append(tasks, t)
+		if failed != nil || opened == nil || opened.Parent != nil || opened.Dir == "" {
+			continue // damage is reported when it matters
 		}
-	}
-	return len(tasks), repo.Add(tasks...)
-}
-
-// errOther ends the reading of a task of another repository.
-var errOther = errors.New("another repository")
-
-// sameRepository returns whether a task's directory belongs to the repository of dir. One that is gone is
-// known by the name that the task recorded.
-func sameRepository(dir string) func(*op.TaskOpened) bool {
-	ids, first := worldstate.Identity(dir)
-	if commit := first(); commit != "" {
-		ids = append(ids, commit)
-	}
-	return func(b *op.TaskOpened) bool {
-		its, first := worldstate.Identity(b.Dir)
-		if _, err := os.Stat(b.Dir); err != nil {
-			its = []string{"remote:" + b.Repo, "dir:" + b.Dir}
+		if err := AddFacts(h, opened.Dir, &r); err != nil {
+			return n, err
 		}
-		known := func(id string) bool { return slices.Contains(ids, id) }
-		return slices.ContainsFunc(its, known) || known(first())
+		n++
 	}
+	return n, err
 }
