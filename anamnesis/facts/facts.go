@@ -149,11 +149,8 @@ type entry struct {
 
 // matches reports whether a fact's words are the first words of a command, in order; options may stand between.
 func matches(match, words []string) bool {
-	same := func(want, given string) bool {
-		want = strings.TrimPrefix(want, "./")
-		return want == strings.TrimPrefix(given, "./") || strings.HasSuffix(given, "/"+want)
-	}
-	if !same(match[0], words[0]) {
+	same := func(want, given string) bool { return want == given || strings.HasSuffix(given, "/"+want) }
+	if !same(strings.TrimPrefix(match[0], "./"), strings.TrimPrefix(words[0], "./")) {
 		return false
 	}
 	words = words[1:]

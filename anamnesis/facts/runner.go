@@ -62,7 +62,7 @@ func scriptRunner(words []string) string {
 	if at < 0 {
 		return ""
 	}
-	script := words[at+1]
+	script := strings.TrimPrefix(words[at+1], "./")
 	base := path.Base(script)
 	switch {
 	case testScript(script):
