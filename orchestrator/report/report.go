@@ -130,8 +130,7 @@ type Report struct {
 	called    map[string]op.Call // by their ids, until they return
 	calls     map[string]uint64  // those that run
 	subagents map[string]int     // entries of Subagents by their calls
-	jump      *op.JumpRequested
-	learned   string // by the jump that is intended
+	jump      op.JumpIntended    // the one under way
 	fails     []Line
 	saved     map[int]string // commits by step
 	at        int            // the step whose files are there
@@ -235,9 +234,9 @@ func (r *Report) Add(o op.Op) {
 		c.Score, c.Of = c.Rating.Value, c.Rating.Of
 		r.Goal = append(r.Goal, c)
 	case *op.JumpRequested:
-		r.jump, r.learned = b, b.Learned
+		r.jump = op.JumpIntended{Reason: b.Reason, Learned: b.Learned, By: b.By}
 	case *op.JumpIntended:
-		r.learned = b.Learned
+		r.jump = op.JumpIntended{Reason: cmp.Or(b.Reason, r.jump.Reason), Learned: cmp.Or(b.Learned, r.jump.Learned), By: cmp.Or(b.By, r.jump.By)}
 		if b.Card != "" {
 			r.Learned = append(r.Learned, line(o, "draft "+b.Card+": "+b.Learned))
 		}
@@ -369,8 +368,8 @@ func (r *Report) result(o op.Op, b *op.ToolReturned) {
 
 // addPath adds the path that a jump has left.
 func (r *Report) addPath(o op.Op, b *op.JumpDone) {
-	asked, learned := r.jump, r.learned
-	r.jump, r.learned = nil, ""
+	asked := r.jump
+	r.jump = op.JumpIntended{}
 	if !b.Abandoned {
 		r.at, r.FilesOp = b.To, o.Seq
 	}
@@ -381,10 +380,7 @@ func (r *Report) addPath(o op.Op, b *op.JumpDone) {
 		return slices.ContainsFunc(b.Discarded, func(d op.Range) bool { return d.Contains(seq) })
 	}
 	r.todos = slices.DeleteFunc(r.todos, discarded)
-	p := Path{From: b.From, To: b.To, Learned: learned, Tried: b.Reverted, Op: o.Seq, Time: o.Time}
-	if asked != nil {
-		p.Reason, p.By = asked.Reason, asked.By
-	}
+	p := Path{From: b.From, To: b.To, Reason: asked.Reason, Learned: asked.Learned, By: asked.By, Tried: b.Reverted, Op: o.Seq, Time: o.Time}
 	for _, f := range slices.Backward(r.fails) {
 		if discarded(f.Op) {
 			p.Failed = &f

@@ -290,3 +290,23 @@ func TestManyReaders(t *testing.T) {
 	readers.Wait()
 	wantIn(t, "the page at the end", s.get(t, "/tasks/task_1"), "Operations 1 to 103 of 103.")
 }
+
+// TestReportHead: a task's page begins with its report, whose lines lead to the operations that they rest on, and
+// asks for it again when the task's state has changed.
+func TestReportHead(t *testing.T) {
+	s := openSite(t)
+	w := newTask(t, s, "task_1")
+	w.call("Bash", "x")
+	w.call("Bash", "y")
+	w.jump(1, "the <b>wrong</b> way")
+	page := s.get(t, "/tasks/task_1")
+	wantIn(t, "the page", page, `hx-get="/tasks/task_1/report" hx-trigger="load"`)
+	wantIn(t, "the report", s.get(t, "/tasks/task_1/report", asPart), "<dt>Asked</dt><dd>Do it.",
+		`step 2, back to 1: the &lt;b&gt;wrong&lt;/b&gt; way <a href="/tasks/task_1/ops/16">op 16</a>`)
+	w.end("done")
+	wantIn(t, "the news", s.get(t, nextOf(t, page), asPart), `<section id="report" aria-label="Report" hx-swap-oob="outerHTML"`)
+	wantIn(t, "the report", s.get(t, "/tasks/task_1/report", asPart), "<dt>Ended</dt><dd>done")
+	if got := s.ask(t, "GET", "/tasks/none/report", nil, asPart); got.code != http.StatusNotFound {
+		t.Errorf("of no task: %d", got.code)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/report"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
@@ -59,6 +60,7 @@ type records interface {
 	Explain(task string, seq uint64) (inspect.Explanation, []model.Message, error)
 	World(st *state.State) (*worldstate.World, error)
 	StoreOf(*op.TaskOpened) string
+	Report(ctx context.Context, task string) (*report.Report, error)
 }
 
 // Options are what a server shows.
@@ -191,6 +193,7 @@ func (s *Server) routes() {
 	s.handle("POST /tasks/{task}/answer", s.answer)
 	s.handle("GET /tasks/{task}/jump", s.planJump)
 	s.handle("POST /tasks/{task}/steer", s.steer)
+	s.handle("GET /tasks/{task}/report", s.showReport)
 	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
 	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
 	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)

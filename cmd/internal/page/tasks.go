@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/page/picture"
+	"anamnesis/cmd/internal/reportview"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -175,6 +176,23 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Done: did(r.URL.Query().Get("did")), Script: "timeline.js",
 		Style: "timeline.css", Body: p})
+}
+
+// reportView is the report of a task: its head.
+type reportView struct {
+	Path     string // of the task
+	Sections []reportview.Section
+}
+
+// showReport answers with the head of a task's page. The page asks for it by itself: the comparison of the files
+// with the beginning may take a while.
+func (s *Server) showReport(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("task")
+	t, err := s.tasks.Report(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.renderPart(w, "report", reportView{taskPath(id), reportview.Sections(t, reportview.Options{})})
 }
 
 // page returns a task's page. live is the process that runs it, or 0. The caller holds mu.

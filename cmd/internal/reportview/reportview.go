@@ -341,10 +341,11 @@ func (v *view) paths(r *report.Report) {
 			steps = fmt.Sprintf("step %d", p.From)
 		}
 		why := strings.Trim(p.Learned+" – "+p.Reason, " –")
-		text := fmt.Sprintf("%s, back to %d: %s", steps, p.To, cmp.Or(why, "no reason was given"))
-		if p.By != op.ByAgent {
-			text = fmt.Sprintf("%s, back to %d by %s: %s", steps, p.To, timeline.ActorName(p.By), cmp.Or(why, "no reason was given"))
+		by := ""
+		if p.By != op.ByAgent && p.By != "" {
+			by = " by " + timeline.ActorName(p.By)
 		}
+		text := fmt.Sprintf("%s, back to %d%s: %s", steps, p.To, by, cmp.Or(why, "no reason was given"))
 		if v.Long && len(p.Tried) > 0 {
 			text += "; changed " + strings.Join(p.Tried[:min(5, len(p.Tried))], ", ")
 		}
