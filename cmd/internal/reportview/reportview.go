@@ -22,7 +22,7 @@ import (
 const (
 	maxLines     = 40
 	maxRows      = 8   // of a list
-	labelColumns = 17  // of a section's name
+	labelColumns = 18  // of a section's name
 	minColumns   = 40  // of a line's text
 	columns      = 120 // of a line, where no width is given
 )
@@ -267,8 +267,15 @@ func (v *view) goal(r *report.Report) {
 		}
 	}
 	for i, c := range r.Goal {
-		label := map[int]string{last: "last: ", best: "best: ", first: "first: "}[i]
-		if label == "" && !v.Long {
+		label := ""
+		switch {
+		case i == first:
+			label = "first: "
+		case i == last:
+			label = "last: "
+		case i == best:
+			label = "best: "
+		case !v.Long:
 			continue
 		}
 		text := fmt.Sprintf("%sstep %d: %s", label, c.Step, c.Rating)
@@ -407,19 +414,22 @@ func (v *view) time(r *report.Report) {
 	if r.Imported {
 		return
 	}
-	whole, other := r.Last.Sub(r.Began), time.Duration(0)
-	v.add("Time", Item{fmt.Sprintf("%s, from %s to %s", round(whole), r.Began.Local().Format("2006-01-02 15:04"), r.Last.Local().Format("15:04")), r.Ops})
+	whole := r.Last.Sub(r.Began)
+	other := max(0, whole-r.ModelTime-r.ToolTime-r.WaitingTime-r.AskingTime-r.IdleTime)
+	v.add("Time", Item{fmt.Sprintf("%s, from %s to %s: model %s, tools %s, other %s", round(whole), r.Began.Local().Format("2006-01-02 15:04"),
+		r.Last.Local().Format("15:04"), round(r.ModelTime), round(r.ToolTime), round(other)), r.Ops})
 	var parts []string
 	for _, part := range []struct {
 		what string
 		time time.Duration
-	}{{"model", r.ModelTime}, {"tools", r.ToolTime}, {"waiting for the provider", r.WaitingTime},
-		{"waiting for you", r.AskingTime}, {"not running", r.IdleTime}} {
-		if other += part.time; part.time >= 50*time.Millisecond {
+	}{{"waiting for the provider", r.WaitingTime}, {"waiting for you", r.AskingTime}, {"not running", r.IdleTime}} {
+		if part.time >= 50*time.Millisecond {
 			parts = append(parts, part.what+" "+round(part.time))
 		}
 	}
-	v.add("Time", Item{Text: strings.Join(append(parts, "other "+round(max(0, whole-other))), ", ")})
+	if len(parts) > 0 {
+		v.add("Time", Item{Text: strings.Join(parts, ", ")})
+	}
 }
 
 func round(d time.Duration) string {
