@@ -37,7 +37,24 @@ func TestMissing(t *testing.T) {
 	if SubjectGone(c, Missing(c, dir)) {
 		t.Error("the solution names no file")
 	}
-	if line := heading(Hit{Card: c, Missing: []string{"src/old/b.py"}}); !strings.Contains(line, "names files that are not here: src/old/b.py") {
+	if line := heading(Hit{Card: c, Missing: []string{"src/old/b.py"}}); !strings.Contains(line, "names what is not here: src/old/b.py") {
 		t.Errorf("heading %q", line)
+	}
+}
+
+// TestMissingPrograms: programs that a card says were run are looked up; words of the shell are none.
+func TestMissingPrograms(t *testing.T) {
+	c := &card.Card{Topic: "build", Issue: []string{"`no-such-check` failed: x"}, Solution: []string{
+		"install it", "Run before: `no-such-program --all`", "Run before: `cd web && no-such-tool`", "Run before: `export A=1`", "Run before: `./run`", "Run before: `go build`",
+	}}
+	if got, want := Missing(c, t.TempDir()), []string{"no-such-program", "no-such-tool"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if SubjectGone(c, Missing(c, t.TempDir())) {
+		t.Error("go is there")
+	}
+	c.Solution = c.Solution[:3]
+	if !SubjectGone(c, Missing(c, t.TempDir())) {
+		t.Error("what the solution ran is not installed")
 	}
 }

@@ -67,7 +67,7 @@ func heading(h Hit) string {
 		about = append(about, "expired "+c.Expires.UTC().Format(time.DateOnly))
 	}
 	if len(h.Missing) > 0 {
-		about = append(about, "names files that are not here: "+strings.Join(h.Missing, ", "))
+		about = append(about, "names what is not here: "+strings.Join(h.Missing, ", "))
 	}
 	if len(h.Contradicts) > 0 {
 		about = append(about, "contradicts "+strings.Join(h.Contradicts, " "))

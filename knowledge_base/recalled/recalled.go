@@ -25,7 +25,8 @@ type Hit struct {
 	Contradicts []string `json:"contradicts,omitempty"`
 	// Also are the ids of cards that say nearly the same, less well found.
 	Also []string `json:"also,omitempty"`
-	// Missing are files that the card names and that the world of the task does not have.
+	// Missing are files that the card names and that the world of the task does not have, and programs that it ran
+	// and that are not installed.
 	Missing []string `json:"missing,omitempty"`
 }
 
