@@ -25,6 +25,12 @@ const (
 	FaultCanceled FaultKind = "canceled" // the caller's context ended
 )
 
+// Causes of a FaultRefused that another model need not share.
+var (
+	ErrNoKey   = errors.New("no API key")
+	ErrNoTools = errors.New("the model cannot call tools")
+)
+
 // Fault is why a request got no reply. Its text never contains an API key.
 type Fault struct {
 	Kind FaultKind

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"anamnesis/opstream/op"
@@ -35,7 +36,7 @@ func cannotAnswer(f *model.Fault, w *op.Wait) bool {
 		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusNotFound, http.StatusTooManyRequests:
 			return true
 		}
-		return false
+		return errors.Is(f.Err, model.ErrNoKey) || errors.Is(f.Err, model.ErrNoTools)
 	}
 	return f.Retryable && (f.RetryAfter > maxWait || f.Tries >= maxFaults || w != nil && w.Tries >= maxFaults)
 }

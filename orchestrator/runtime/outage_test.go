@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -298,6 +299,8 @@ func TestFallback(t *testing.T) {
 		{"no such model", []any{refused(404)}, 1, "done", true},
 		{"fails five times", []any{busy(0)}, 5, "done", true},
 		{"fails four times", append(times(4, busy(0)), says("Done.")), 5, "done", false},
+		{"no key", []any{&model.Fault{Kind: model.FaultRefused, Err: fmt.Errorf("%w: none printed", model.ErrNoKey)}}, 1, "done", true},
+		{"no tools", []any{&model.Fault{Kind: model.FaultRefused, Status: 400, Err: fmt.Errorf("no: %w", model.ErrNoTools)}}, 1, "done", true},
 		{"a bad request", []any{refused(400)}, 1, "failed", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

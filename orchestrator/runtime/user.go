@@ -126,6 +126,9 @@ func (t *Task) askAboutProvider(ctx context.Context, f *model.Fault) (again bool
 		402: "add credit at the provider",
 		404: "make the model available, such as by pulling it, or end the turn and continue with another model",
 	}[f.Status]
+	if errors.Is(f.Err, model.ErrNoKey) {
+		remedy = "correct key_command in config.yaml, or what it reads"
+	}
 	if remedy == "" || !t.user.desk.Asks() {
 		return false, nil
 	}

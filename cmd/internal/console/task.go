@@ -127,7 +127,7 @@ func sameFile(a, b io.Writer) bool {
 func OutcomeError(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
 	var fault *model.Fault
-	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
+	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404 || errors.Is(fault.Err, model.ErrNoKey) || errors.Is(fault.Err, model.ErrNoTools)) {
 		return exit.Usagef("task %s: %v; correct the key, the address or the model's name, then %s", task, out.Err,
 			again)
 	}

@@ -175,13 +175,13 @@ func runKeyCommand(ctx context.Context, command string) (string, error) {
 	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("key_command did not end within %v", keyCommandTime)
+		return "", fmt.Errorf("key_command of config.yaml did not end within %v; run it in a shell to see why", keyCommandTime)
 	case err != nil:
-		return "", fmt.Errorf("key_command failed: %w", err)
+		return "", fmt.Errorf("key_command of config.yaml failed: %w; run it in a shell to see why", err)
 	}
 	key, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if key = strings.TrimSpace(key); key == "" || len(key) > maxKeyBytes {
-		return "", errors.New("key_command printed no key")
+		return "", errors.New("key_command of config.yaml printed no key; run it in a shell to see why")
 	}
 	return key, nil
 }

@@ -149,7 +149,7 @@ func (c *Client) keyFor(ctx context.Context, refused bool) (string, error) {
 		err = errors.New("the API key has a character no header can carry")
 	}
 	if err != nil {
-		return "", &model.Fault{Kind: model.FaultRefused, Err: err}
+		return "", &model.Fault{Kind: model.FaultRefused, Err: fmt.Errorf("%w: %w", model.ErrNoKey, err)}
 	}
 	c.key = key
 	return key, nil

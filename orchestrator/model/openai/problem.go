@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -161,6 +162,8 @@ func (p problem) fault(h http.Header) *model.Fault {
 		}
 	case p.oneOf("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"):
 		refuse("")
+	case toolless.MatchString(p.message):
+		f.Kind, f.Err = model.FaultRefused, fmt.Errorf("%s; %w", p.message, model.ErrNoTools)
 	case p.status == http.StatusUnauthorized:
 		refuse("check the API key")
 	case p.status == http.StatusPaymentRequired || p.status == http.StatusForbidden:
@@ -178,6 +181,9 @@ func (p problem) fault(h http.Header) *model.Fault {
 	}
 	return f
 }
+
+// toolless matches the words of Ollama, OpenRouter, vLLM and others for a model that calls no tools.
+var toolless = regexp.MustCompile(`(?i)(does not|doesn't) support (tools|tool (use|calls?|calling)|function calling)|no endpoints found that support tool use|tool (use|calling) is not supported`)
 
 // unpaid recognises a quota that no waiting restores, unless the provider names when it does.
 func (p problem) unpaid() bool {
