@@ -423,7 +423,7 @@ func (v *view) time(r *report.Report) {
 		what string
 		time time.Duration
 	}{{"waiting for the provider", r.WaitingTime}, {"waiting for you", r.AskingTime}, {"not running", r.IdleTime}} {
-		if part.time >= 50*time.Millisecond {
+		if part.time >= time.Second {
 			parts = append(parts, part.what+" "+round(part.time))
 		}
 	}
