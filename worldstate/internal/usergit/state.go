@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"anamnesis/worldstate/internal/fsys"
 )
@@ -28,6 +29,8 @@ type State struct {
 const (
 	maxRefs   = 200
 	maxStaged = 256 << 10 // bytes
+	// maxGitTime ends a command that waits, such as for a pipe in place of the index.
+	maxGitTime = time.Minute
 )
 
 // Reader reads the state of one repository again and again, and runs git only if its files have changed.
@@ -116,6 +119,8 @@ type Command struct {
 
 // Run runs the command and returns what it prints. Its error has the first line of the standard error.
 func (c Command) Run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxGitTime)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 		"-c", "safe.bareRepository=explicit", "-c", "gc.auto=0", "-c", "submodule.recurse=false"}, args...)...)
 	cmd.Dir, cmd.Stdin = c.Top, strings.NewReader(c.Stdin)
