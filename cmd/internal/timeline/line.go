@@ -145,7 +145,10 @@ func memoryLine(o op.Op) Line {
 		text := fmt.Sprintf("D-Mail from step %d to checkpoint %d, no file moved", b.From, b.To)
 		return Line{Icon: "✉", Text: text, Short: "D-Mail"}
 	case *op.PassBegun:
-		return Line{Text: quote.Number(len(b.Ranges), "span") + " of paths that were left, and commands that failed and later succeeded"}
+		if len(b.Ranges) == 0 {
+			return Line{Text: "commands that failed and later succeeded"}
+		}
+		return Line{Text: quote.Number(len(b.Ranges), "span") + " of paths that were left"}
 	case *op.PassDone:
 		return passLine(b, o.Tok)
 	case *op.RepairsFound:
