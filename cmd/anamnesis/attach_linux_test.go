@@ -45,7 +45,7 @@ func TestAttachAtTerminal(t *testing.T) {
 	p.types("perhaps") // goes to the agent
 	p.sees("» perhaps")
 	p.types("/answer perhaps")
-	p.sees(`"perhaps" answers no question about a call`)
+	p.sees(`"perhaps" does not answer the question`)
 	p.types("yes")
 	p.sees("from attach: yes")
 	p.sees("▸ Bash(until test -e never")

@@ -27,10 +27,8 @@ type QuestionAsked struct {
 	Args  string `json:"args,omitempty"`
 	Why   string `json:"why,omitempty"` // the mode or the rule that asks
 	Print string `json:"print,omitempty"`
-	Note  string `json:"note,omitempty"` // about an earlier answer
-	// Like are the rules that Answer.Like adds.
-	Like  []string `json:"like,omitempty"`
-	Limit Limit    `json:"limit,omitempty"` // of AboutLimit
+	Note  string `json:"note,omitempty"`  // about an earlier answer
+	Limit Limit  `json:"limit,omitempty"` // of AboutLimit
 	// Parked: no user was present, so the task waits for an answer from elsewhere.
 	Parked bool `json:"parked,omitempty"`
 }
@@ -46,7 +44,7 @@ type Answer struct {
 	Allow   bool   `json:"allow,omitempty"`    // the call runs, the limit is raised, the provider is asked again
 	ForTask bool   `json:"for_task,omitempty"` // and everything else in this task runs, too
 	Same    bool   `json:"same,omitempty"`     // and exactly this again in this task
-	Like    bool   `json:"like,omitempty"`     // and what the question's Like allows in this task, unless a rule asks or refuses
+	Like    bool   `json:"like,omitempty"`     // and calls like it in this task, unless a rule asks or refuses: see ApprovalDecided.Rules
 	Always  bool   `json:"always,omitempty"`   // and exactly this again in this directory
 	Args    string `json:"args,omitempty"`     // the call's arguments as the user edited them; then decided anew, regardless of Allow
 	Text    string `json:"text,omitempty"`     // words to the model, which survive jumps; of AboutLimit: the new limit

@@ -31,8 +31,7 @@ type Question struct {
 
 // QuestionOf returns a recorded question about a call.
 func QuestionOf(q *op.QuestionAsked) Question {
-	like, _ := approval.ParseRules(q.Like, approval.Allow, "this task") // this program wrote them
-	return Question{Call: op.Call{ID: q.Call, Name: q.Name, Args: q.Args}, Why: q.Why, Note: q.Note, Like: like, Print: q.Print}
+	return Question{Call: op.Call{ID: q.Call, Name: q.Name, Args: q.Args}, Why: q.Why, Note: q.Note, Print: q.Print}
 }
 
 // Answer is the user's answer to a Question.

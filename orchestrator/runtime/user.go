@@ -70,7 +70,6 @@ func (u *user) approve() func(ctx context.Context, q gate.Question) (gate.Answer
 		}
 		return u.desk.Ask(ctx, &op.QuestionAsked{
 			About: op.AboutCall, Text: text, Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why, Print: q.Print, Note: q.Note,
-			Like: approval.Texts(q.Like, approval.Allow),
 		}, u.hold, here)
 	}
 }

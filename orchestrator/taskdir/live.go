@@ -363,8 +363,11 @@ func checkHolds(live, dir string, chain []inode, beside int) error {
 	return nil
 }
 
-// Park lets other tasks work in the directory, until Unpark. The task stays live.
+// Park lets other tasks work in the directory, until Unpark. The task stays live. Of a nil LiveDir, both do nothing.
 func (l *LiveDir) Park() error {
+	if l == nil {
+		return nil
+	}
 	if l.shared != nil {
 		_ = l.shared.park(true) // a cleaned /tmp takes only the protection from other homes
 	}
@@ -373,6 +376,9 @@ func (l *LiveDir) Park() error {
 
 // Unpark takes the directory again, or returns a BusyError.
 func (l *LiveDir) Unpark() error {
+	if l == nil {
+		return nil
+	}
 	if err := l.hold.park(false); err != nil || l.shared == nil {
 		return err
 	}

@@ -16,25 +16,26 @@ type asks struct {
 	Path    string // of the task
 	Op      uint64
 	Text    string
-	Buttons []string // answers, the first is that of the Enter key
-	Words   string   // what can be typed; empty: nothing
+	Choices string
+	Buttons []string // the first is that of the Enter key
 }
+
+// send is the button that sends what was typed.
+const send = "send"
 
 // asksOf returns a task's question; nil: there is none.
 func asksOf(task string, q *state.Question) *asks {
 	if q == nil {
 		return nil
 	}
-	a := &asks{Path: taskPath(task), Op: q.Seq, Text: term.QuestionBody(&q.QuestionAsked)}
+	a := &asks{Path: taskPath(task), Op: q.Seq, Text: term.QuestionBody(&q.QuestionAsked), Choices: question.Choices(&q.QuestionAsked)}
 	switch q.About {
 	case op.AboutCall:
-		a.Buttons, a.Words = []string{"no", "yes", "always"}, "why not, with no"
-	case op.AboutLimit:
-		a.Buttons, a.Words = []string{"send", "yes", "no"}, "a new limit"
-	case op.AboutProvider:
-		a.Buttons = []string{"yes", "no"}
+		a.Buttons = []string{"no", "yes", "always"}
+	case op.AboutLimit, op.AboutProvider:
+		a.Buttons = []string{send, "yes", "no"}
 	default:
-		a.Buttons, a.Words = []string{"send"}, "your answer"
+		a.Buttons = []string{send}
 	}
 	return a
 }
@@ -48,13 +49,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || seq == 0 {
 		return refuse(http.StatusBadRequest, "The form does not say which question was answered. Open the task's page.")
 	}
-	text, words := r.PostForm.Get("answer"), strings.TrimSpace(r.PostForm.Get("words"))
-	switch text {
-	case "send":
-		text = words
-	case "no":
-		text = strings.TrimSpace("no " + words)
-	}
+	text := strings.TrimPrefix(r.PostForm.Get("answer"), send) + " " + r.PostForm.Get("words")
 	task := r.PathValue("task")
 	if _, err = s.tasks.Answer(r.Context(), task, seq, text, question.FromPage); err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestAnswer(t *testing.T) {
 		text              string
 	}{
 		{"", "yes", "", http.StatusBadRequest, "does not say which question"},
-		{"6", "send", "perhaps", http.StatusBadRequest, "answers no question about a call"},
+		{"6", "send", "perhaps", http.StatusBadRequest, "does not answer the question"},
 		{"5", "yes", "", http.StatusBadRequest, "no open question"},
 		{"6", "no", "use go build", http.StatusSeeOther, ""},
 		{"6", "yes", "", http.StatusConflict, "answered already, by "},

@@ -60,9 +60,6 @@ func QuestionBody(b *op.QuestionAsked) string {
 	if b.About == op.AboutCall {
 		q := gate.QuestionOf(b)
 		text = QuestionTitle(q) + "\n" + PrettyArgs(b.Args) + "\n  " + QuestionReason(q)
-		if like := Like(q); like != "" {
-			text += "\n  of the same kind: " + like
-		}
 	}
 	if b.Task != "" {
 		text = "The subagent " + b.Task + " asks. " + text

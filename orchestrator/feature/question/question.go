@@ -72,10 +72,10 @@ func New(l *journal.Ledger, hold *taskdir.LiveDir, when When, busy func(asks str
 // Asks reports whether there is an answer to be had without a user who is present.
 func (d *Desk) Asks() bool { return d.when == Wait || d.when == Stop }
 
-// Ask records a question, unless it is recorded already, and returns its answer. own is the hold of the subagent
-// that asks; nil: the task itself does. here asks a user who is
-// present, until its context ends; it returns false without an answer. nil: no user is present. ok is false
-// if there is no answer. If the program is asked to stop, or is to stop when asked, the error is ErrOpen.
+// Ask records a question, unless it is recorded already, and returns its first answer. here asks a user who is
+// present, until its context ends; it returns false without an answer. nil: no user is present, and the task gives
+// up its directory meanwhile, with own, the hold of the subagent that asks. ok is false if there is no answer. If
+// the program is asked to stop, or is to stop when asked, the error is ErrOpen.
 func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, own *taskdir.LiveDir, here func(context.Context) (op.Answer, bool)) (a op.Answer, ok bool, err error) {
 	d.asking.Lock()
 	defer d.asking.Unlock()
@@ -88,23 +88,77 @@ func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, own *taskdir.LiveDi
 		return a, false, err
 	}
 	defer func() { d.done[seq] = ok }()
-	if answered := d.answer(seq); answered != nil {
-		return answered.Answer, true, nil
+	var holds []*taskdir.LiveDir
+	if here == nil && !d.busy(q.Task) {
+		holds = []*taskdir.LiveDir{d.hold, own}
 	}
-	if here == nil {
-		if d.when != Wait {
-			return a, false, ErrOpen
-		}
-		holds := []*taskdir.LiveDir{d.hold}
-		if own != nil {
-			holds = append(holds, own)
-		}
-		if d.busy(q.Task) {
-			holds = nil
-		}
-		return d.wait(ctx, seq, holds)
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	said := make(chan struct{}) // closed when the user who is present has answered or is not asked any more
+	var typed op.Answer
+	given := false
+	if here != nil && d.answer(seq) == nil {
+		go func() {
+			defer close(said)
+			typed, given = here(asking)
+		}()
+		defer func() { cancel(); <-said }()
 	}
-	return d.askHere(ctx, keep, seq, here)
+	answered := d.answer(seq)
+	if answered == nil && here == nil && d.when != Wait {
+		return a, false, ErrOpen
+	}
+	if answered == nil {
+		err = park(holds)
+	} else {
+		holds = nil
+	}
+	for answered == nil && err == nil {
+		select {
+		case <-d.ledger.Answered:
+		case <-said:
+			if !given || ctx.Err() != nil {
+				return a, false, d.ended(ctx)
+			}
+			err = d.ledger.Answer(keep, &op.QuestionAnswered{Asked: seq, Answer: typed, By: UserName(), From: FromTerminal})
+			if errors.Is(err, taskdir.ErrAnswered) { // somebody else was faster
+				err = nil
+			}
+		case <-ctx.Done():
+			return a, false, d.ended(ctx)
+		}
+		answered = d.answer(seq) // as recorded: redacted
+	}
+	if err != nil {
+		return a, false, err
+	}
+	ok, err = d.unpark(ctx, holds)
+	return answered.Answer, ok, err
+}
+
+// park lets other tasks work in the directories of holds.
+func park(holds []*taskdir.LiveDir) error {
+	for _, h := range holds {
+		if err := h.Park(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpark takes the directories again, when no other task works there. It returns false if ctx ends first.
+func (d *Desk) unpark(ctx context.Context, holds []*taskdir.LiveDir) (bool, error) {
+	for _, h := range holds {
+		for err := h.Unpark(); err != nil; err = h.Unpark() {
+			if !errors.Is(err, taskdir.ErrBusy) {
+				return false, err
+			}
+			if model.Wait(ctx, busyPause) != nil {
+				return false, d.ended(ctx)
+			}
+		}
+	}
+	return true, nil
 }
 
 // open returns the seq of a question, which it records if the task has none like it.
@@ -128,41 +182,6 @@ func (d *Desk) answer(seq uint64) *op.QuestionAnswered {
 	return nil
 }
 
-// askHere asks a user who is present. Somebody else may be faster.
-func (d *Desk) askHere(ctx, keep context.Context, seq uint64, here func(context.Context) (op.Answer, bool)) (a op.Answer, ok bool, err error) {
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a, ok = here(asking)
-	}()
-	for {
-		select {
-		case <-d.ledger.Answered:
-			if answered := d.answer(seq); answered != nil {
-				cancel()
-				<-done
-				return answered.Answer, true, nil
-			}
-			continue
-		case <-done:
-		}
-		break
-	}
-	if ctx.Err() != nil {
-		return op.Answer{}, false, d.ended(ctx)
-	}
-	if !ok {
-		return a, false, nil
-	}
-	err = d.ledger.Answer(keep, &op.QuestionAnswered{Asked: seq, Answer: a, By: UserName(), From: FromTerminal})
-	if answered := d.answer(seq); answered != nil && (err == nil || errors.Is(err, taskdir.ErrAnswered)) {
-		return answered.Answer, true, nil // the recorded one: redacted, or somebody else's
-	}
-	return a, false, err
-}
-
 // ended returns how a question ends whose context did: one that is open when the program is asked to stop
 // waits for the next process.
 func (d *Desk) ended(ctx context.Context) error {
@@ -170,35 +189,6 @@ func (d *Desk) ended(ctx context.Context) error {
 		return ErrOpen
 	}
 	return nil
-}
-
-// wait waits for an answer from another process. Meanwhile other tasks may work in the directories of holds.
-func (d *Desk) wait(ctx context.Context, seq uint64, holds []*taskdir.LiveDir) (a op.Answer, ok bool, err error) {
-	for _, h := range holds {
-		if err := h.Park(); err != nil {
-			return a, false, err
-		}
-	}
-	answered := d.answer(seq)
-	for answered == nil {
-		select {
-		case <-d.ledger.Answered:
-			answered = d.answer(seq)
-		case <-ctx.Done():
-			return a, false, d.ended(ctx)
-		}
-	}
-	for _, h := range holds {
-		for err := h.Unpark(); err != nil; err = h.Unpark() {
-			if !errors.Is(err, taskdir.ErrBusy) {
-				return a, false, err
-			}
-			if model.Wait(ctx, busyPause) != nil {
-				return a, false, d.ended(ctx)
-			}
-		}
-	}
-	return answered.Answer, true, nil
 }
 
 // UserName is the name by which the system knows the user of this process.
@@ -210,50 +200,29 @@ func UserName() string {
 	return u.Username
 }
 
-// Parse reads a typed answer to a question: yes, always or no with a reason about a call, yes, no or a new
-// limit about a limit, yes or no about the provider, and any words otherwise.
+// Parse reads a typed answer to a question: see Choices.
 func Parse(q *op.QuestionAsked, text string) (a op.Answer, err error) {
 	text = strings.TrimSpace(text)
 	word, rest, _ := strings.Cut(text, " ")
 	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
-	refuse := func(want string) error {
-		return fmt.Errorf("%q answers no question about %s; %s", text, subject(q), want)
-	}
+	call := q.About == op.AboutCall
 	switch {
 	case text == "":
 		return a, errors.New("the answer is empty")
 	case q.About == op.AboutAnswer || q.About == op.AboutStrategy:
 		return op.Answer{Text: text}, nil
-	case word == "no" || word == "n":
-		if rest != "" && q.About != op.AboutCall {
-			return a, refuse("no takes no reason here")
-		}
+	case (word == "no" || word == "n") && (call || rest == ""):
 		return op.Answer{Text: rest}, nil
-	case rest != "":
-	case word == "yes" || word == "y":
+	case (word == "yes" || word == "y") && rest == "":
 		return op.Answer{Allow: true}, nil
-	case word == "always" && q.About == op.AboutCall:
+	case word == "always" && rest == "" && call:
 		return op.Answer{Allow: true, Always: true}, nil
 	case q.About == op.AboutLimit:
-		if _, err := Raised(op.Limits{}, q.Limit, text, 0); err != nil {
-			return a, refuse("yes raises it, a value sets it, no ends the turn")
+		if _, err = Raised(op.Limits{}, q.Limit, text, 0); err == nil {
+			return op.Answer{Allow: true, Text: text}, nil
 		}
-		return op.Answer{Allow: true, Text: text}, nil
 	}
-	if q.About == op.AboutCall {
-		return a, refuse(`answer yes, always (exactly this, in this directory) or no "why"`)
-	}
-	return a, refuse("yes asks it again, no ends the turn")
-}
-
-func subject(q *op.QuestionAsked) string {
-	switch q.About {
-	case op.AboutCall:
-		return "a call"
-	case op.AboutLimit:
-		return "the limit " + string(q.Limit)
-	}
-	return "the provider"
+	return a, fmt.Errorf("%q does not answer the question; it takes %s", text, Choices(q))
 }
 
 // Choices says how a question is answered in words.

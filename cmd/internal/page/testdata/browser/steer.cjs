@@ -17,8 +17,8 @@ run(async (story, args) => {
   await story.accessible(page, "a question");
 
   // The Enter key says no, with the reason.
-  await question.getByLabel("why not").fill("use another name");
-  await question.getByLabel("why not").press("Enter");
+  await question.getByLabel("why").fill("use another name");
+  await question.getByLabel("why").press("Enter");
   await question.locator("pre", { hasText: "touch other" }).waitFor();
   await question.getByRole("button", { name: "yes" }).click();
   await page.locator(".ops .what", { hasText: "tail -f notes.txt" }).last().waitFor();
