@@ -77,9 +77,6 @@ func putRow(table, row *yaml.Node, at int) {
 	}
 }
 
-// sameRow compares what two rows say, not where they stand.
-func sameRow(x, y Row) bool { return x.values() == y.values() }
-
 // values are the fields of a row in the order of rowFields, as they are
 // written.
 func (r Row) values() [8]string {

@@ -80,7 +80,7 @@ func LineOf(o op.Op, dir string) Line {
 	case *op.QuestionAsked:
 		l := Line{Text: QuestionText(b), Short: "asks"}
 		if b.Parked { // otherwise the face that asks shows it
-			l.Icon, l.Detail = "?", []string{"waits for: anamnesis answer TASK " + question.Choices(b)}
+			l.Icon, l.Detail = "?", []string{"waits for 'anamnesis answer', the page or 'anamnesis attach': " + question.Choices(b)}
 		}
 		return l
 	case *op.QuestionAnswered:
