@@ -164,7 +164,7 @@ func (r *Report) Add(o op.Op) {
 	by, resumed := o.Body.(*op.TaskResumed)
 	r.Advance(o.Time, resumed && by.PID != 0 && by.Why == "")
 	r.Ops = o.Seq
-	if o.Body.Kind() != op.KindLogSealed {
+	if _, sealed := o.Body.(*op.LogSealed); !sealed {
 		r.until = time.Time{}
 	}
 	switch b := o.Body.(type) {

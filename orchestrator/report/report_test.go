@@ -89,6 +89,7 @@ func TestFinish(t *testing.T) {
 		add(seq+2, step, &op.ToolReturned{Call: "c", Name: "Bash", Stdout: out, Exit: &exit, Isolated: true})
 		add(seq+3, step, &op.WorldSaved{Commit: "c", Changed: changed})
 	}
+	add(1, 0, nil) // of a kind that this program does not know
 	add(1, 0, &op.TaskOpened{Task: "t", Dir: "/w"})
 	add(2, 1, &op.TodosSet{Todos: []op.Todo{{Title: "x"}}})
 	run(3, 1, "=== 3 passed in 0.1s ===")
