@@ -54,6 +54,7 @@ type jumpDetail struct {
 	More     int      // files that went back and are not named
 	Kept     []op.Skipped
 	Lost     []op.Skipped // restored without an attribute
+	Git      []string     // how git's repositories stand
 	Passes   []timeline.Row
 }
 
@@ -71,7 +72,7 @@ func (w *watch) auto(live int) *detail {
 			if b, ok := l.Op.Body.(*op.JumpDone); ok {
 				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.FileActions(b),
 					max(0, b.NReverted-len(b.Reverted)), b.Kept
-				d.Jump.Lost = b.LostAttributes
+				d.Jump.Lost, d.Jump.Git = b.LostAttributes, b.Git
 			}
 		}
 		return d
