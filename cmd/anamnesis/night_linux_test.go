@@ -275,7 +275,7 @@ func TestNight(t *testing.T) {
 		}
 		return out.String()
 	}
-	cmd, out := begin("run", "--task", "night", "--model", "deepseek-chat", "--approval", "auto", "--max-steps", "400", "--when-asked", "wait", "--until", "sh check.sh", "write one, two and three")
+	cmd, _ := begin("run", "--task", "night", "--model", "deepseek-chat", "--approval", "auto", "--max-steps", "400", "--when-asked", "wait", "--until", "sh check.sh", "write one, two and three")
 	<-s.reached[90]
 	for { // the question takes a moment to be asked
 		answer, _ := begin("answer", "night", "Port 9090, please.")
@@ -286,7 +286,7 @@ func TestNight(t *testing.T) {
 	<-s.reached[140]
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	cmd, out = begin("resume", "night")
+	cmd, out := begin("resume", "night")
 	<-s.reached[220]
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 {
