@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/anamnesis/facts"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/memory"
 )
@@ -54,7 +55,7 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 					a.printf("%s\n  %s\n", f.String(), f.Source())
 				}
 				if len(list) == 0 {
-					a.printf("No facts yet: they are counted at the end of each task.\n")
+					a.printf("No facts yet: %s counted, and a fact is what two of them bear out.\n", quote.Number(len(repo.Tasks), "task"))
 				}
 			})
 		},
