@@ -51,9 +51,9 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&f.Patience, "patience", 0,
 		"how long a provider that fails is waited for, such as 2h (default 24h, 10m in a session)")
 	fl.StringArrayVar(&f.goal.Until, "until", nil,
-		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy of the directory")
-	fl.StringVar(&f.goal.Score, "score", "", "command whose last number scores a step, the higher the better (default: the tests of --until that pass)")
-	fl.BoolVar(&f.goal.Frozen, "until-frozen", false, "the check does not pass while its tests or the files it names differ from the beginning")
+		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy of the directory where the kernel can make one, else in the directory itself")
+	fl.StringVar(&f.goal.Score, "score", "", "command whose last number scores a step, the higher the better (default: the tests of --until that pass, or its commands where no test runner is recognised)")
+	fl.BoolVar(&f.goal.Frozen, "until-frozen", false, "count a check only while its tests and the files that it names are as they were at the beginning")
 	fl.BoolVar(&f.goal.KeepLast, "keep-last", false, "end at the last step, even if the check was better at an earlier one")
 	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace,
 		"how long a running command may go on after SIGTERM or the loss of the terminal")

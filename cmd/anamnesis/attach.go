@@ -12,7 +12,7 @@ import (
 func (a *app) attachCommand() *cobra.Command {
 	return a.onTask(&cobra.Command{
 		Use:   "attach [TASK]",
-		Short: "Show a running task as it works, and steer it",
+		Short: "Show a running task as it works; steer it, and answer what it asks",
 		Long: `Show a task that another process runs, from the beginning of its present step until that process ends.
 On a terminal, a line that you type answers what the task asks, as with 'answer', and otherwise goes to the
 agent, as with 'say'. /answer TEXT answers, /stop ends the turn, and Ctrl-C leaves the task running.`,

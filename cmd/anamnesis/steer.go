@@ -90,7 +90,7 @@ func (a *app) jumpCommand() *cobra.Command {
 	var compact, overwrite, dryRun, git, proceed bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "jump [TASK] STEP",
-		Short: "Move a task back or forward to the end of a step",
+		Short: "Move a task back or forward to the end of a step: its files, with --git the repository, too",
 		Long: `Take a task back, or forward, to the end of a step. Files are restored; memory stays. A running
 task jumps when its current step is complete, an idle one at once.
 
