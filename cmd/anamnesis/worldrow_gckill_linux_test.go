@@ -96,7 +96,7 @@ func TestRow13SaveWhileCollecting(t *testing.T) {
 	more()
 	_, total, _ := killedAt(t, program.command("gc"), 0)
 	free, calls := 0, map[string]int{}
-	for at := range spread(total, 8) {
+	for at := range spread(total, 16) {
 		more()
 		last := haltedAt(t, program.command("gc"), at, func() {
 			if w.locked() {
