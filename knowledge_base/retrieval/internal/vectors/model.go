@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
@@ -30,9 +31,10 @@ type model struct {
 
 // meaning is a word's vector and its weight. A word of one text relates it to nothing and has none.
 type meaning struct {
-	texts  int
-	weight float64 // grows with the word's rarity
-	vector []float32
+	texts     int
+	weight    float64 // grows with the word's rarity
+	direction [directionOnes]uint16
+	vector    []float32
 }
 
 // train learns from docs, sorted by age; the same docs give the same model. It returns nil for
@@ -43,17 +45,20 @@ func train(ctx context.Context, docs []Document) (*model, error) {
 	}
 	docs = docs[:min(len(docs), maxTraining)]
 	m := &model{make(map[string]*meaning)}
-	used := make([][]string, len(docs))
+	used := make([][]*meaning, len(docs))
 	for i, d := range docs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		used[i], _ = lexical.Distinct(func(emit func(string)) { lexical.Words(d.Text(), emit) })
-		for _, word := range used[i] {
-			if m.words[word] == nil {
-				m.words[strings.Clone(word)] = new(meaning)
+		words, _ := lexical.Distinct(func(emit func(string)) { lexical.Words(d.Text(), emit) })
+		for _, word := range words {
+			w := m.words[word]
+			if w == nil {
+				w = new(meaning)
+				m.words[strings.Clone(word)] = w
 			}
-			m.words[word].texts++
+			w.texts++
+			used[i] = append(used[i], w)
 		}
 	}
 	for word, w := range m.words {
@@ -62,25 +67,26 @@ func train(ctx context.Context, docs []Document) (*model, error) {
 			continue
 		}
 		w.weight = math.Log(float64(len(docs)+1) / float64(w.texts))
+		w.direction = direction(word)
 		w.vector = make([]float32, modelDims)
 	}
 	mean := make([]float32, modelDims) // of the texts: what all share tells nothing apart
+	text := make([]float32, modelDims)
 	for _, words := range used {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		text := make([]float32, modelDims)
-		for _, word := range words {
-			if w := m.words[word]; w != nil {
-				addDirection(text, word, float32(w.weight))
+		words = slices.DeleteFunc(words, func(w *meaning) bool { return w.texts == 1 })
+		clear(text)
+		for _, w := range words {
+			for k, at := range w.direction {
+				text[at] += float32(w.weight) * float32(1-k%2*2)
 			}
 		}
 		normalize(text)
 		addScaled(mean, 1/float32(len(docs)), text)
-		for _, word := range words {
-			if w := m.words[word]; w != nil {
-				addScaled(w.vector, 1, text)
-			}
+		for _, w := range words {
+			addScaled(w.vector, 1, text)
 		}
 	}
 	for _, w := range m.words {
@@ -90,14 +96,15 @@ func train(ctx context.Context, docs []Document) (*model, error) {
 	return m, nil
 }
 
-// addDirection adds a word's fixed direction, which has directionOnes entries that are not zero.
-func addDirection(sum []float32, word string, weight float32) {
+// direction returns the entries of a word's fixed direction that are not zero: 1 and -1 in turn.
+func direction(word string) (at [directionOnes]uint16) {
 	h := fnv.New64a()
 	h.Write([]byte(word))
 	rng := rand.New(rand.NewPCG(h.Sum64(), 0))
-	for range directionOnes {
-		sum[rng.IntN(modelDims)] += weight * float32(2*rng.IntN(2)-1)
+	for k := range at {
+		at[k] = uint16(rng.IntN(modelDims))
 	}
+	return at
 }
 
 // embed returns a text's vector, zero where the model knows none of its words.
