@@ -312,7 +312,7 @@ func TestNight(t *testing.T) {
 	}
 	report := run("report", "night") + run("report", "night", "--long")
 	for _, want := range []string{
-		"(?m)^Ended +done, at ", `the agent: All parts are written and checked\.`, "first: step 0: 0 of 3", `step 18\d: .* of 3`, `last: step \d+: .*passed`,
+		"(?m)^Ended +done, at ", `the agent: All parts are written and checked\.`, "first: step 0: 0 of 3", `step 1\d\d: .* of 3`, `last: step \d+: .*passed`,
 		"misses quoted fields; use the library", "lost at a restart; keep it in a file", "hides the fault; give up after three",
 		"overloaded", "Overloaded", "Rate limit reached", "Usage limit reached", `status 502\): \(a web page\)`, "Try again in 11 minutes", "The model crashed",
 		"stream_options", "Which port", `waiting for the provider 2[1-9]m`, `added +\+1 +-0 +three`,
