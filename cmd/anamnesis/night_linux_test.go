@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ type nightServer struct {
 	t       *testing.T
 	mu      sync.Mutex
 	served  int            // replies of the model
+	plans   int            // strategies, which the Reflect-Agent has no tool to write
 	faults  map[int]fault  // before the reply of that number, once
 	beside  map[string]any // by call: what came beside it, byte for byte
 	wrong   []string       // what requests lacked
@@ -90,12 +92,16 @@ func hangUp(w http.ResponseWriter) {
 	}
 }
 
+// finish ends a reply without calls.
+const finish = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+
+// delta is a part of a reply's text, given as JSON.
+func delta(content string) string {
+	return `{"choices":[{"index":0,"delta":{"role":"assistant","content":` + content + `}}]}`
+}
+
 // nightFaults are twelve faults and two quotas, by the reply that they come before.
 func nightFaults() map[int]fault {
-	delta := func(content string) string {
-		return `{"choices":[{"index":0,"delta":{"role":"assistant","content":` + content + `}}]}`
-	}
-	end := `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 	return map[int]fault{
 		5:   {"overloaded", status(503, "", "", `{"error":{"message":"The server is overloaded"}}`)},
 		12:  {"529", status(529, "", "", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)},
@@ -103,8 +109,8 @@ func nightFaults() map[int]fault {
 		40:  {"quota by header", status(429, "Retry-After", "600", `{"error":{"message":"Usage limit reached"}}`)},
 		55:  {"hang up", hangUp},
 		70:  {"a page", status(502, "Content-Type", "text/html", "<html><body>Bad Gateway</body></html>")},
-		85:  {"empty", streamed(delta(`""`), end, "[DONE]")},
-		100: {"thought only", streamed(`{"choices":[{"index":0,"delta":{"reasoning_content":"Well."}}]}`, end, "[DONE]")},
+		85:  {"empty", streamed(delta(`""`), finish, "[DONE]")},
+		100: {"thought only", streamed(`{"choices":[{"index":0,"delta":{"reasoning_content":"Well."}}]}`, finish, "[DONE]")},
 		130: {"cut stream", streamed(delta(`"I will"`))},
 		150: {"error in the stream", streamed(`{"error":{"message":"Internal error, try again","code":500}}`)},
 		170: {"quota by text", status(429, "", "", `{"error":{"message":"You have hit your usage limit. Try again in 11 minutes."}}`)},
@@ -165,6 +171,11 @@ func (s *nightServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if !slices.ContainsFunc(request.Tools, func(t struct{ Function struct{ Name string } }) bool { return t.Function.Name == "WriteFile" }) {
+		s.plans++
+		streamed(delta(`"{\"diagnosis\":\"two parts are missing\",\"abandon\":[],\"plan\":[\"write the parts in order\"],\"question\":\"\"}"`), finish, "[DONE]")(w)
+		return
+	}
 	n := s.served
 	s.served++
 	if c := s.reached[n]; c != nil {
@@ -177,7 +188,7 @@ func (s *nightServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *nightServer) reply(w http.ResponseWriter, n, at int) {
 	name, args := nightCall(n, at)
 	if name == "" {
-		streamed(`{"choices":[{"index":0,"delta":{"role":"assistant","content":"All parts are written and checked."}}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, "[DONE]")(w)
+		streamed(delta(`"All parts are written and checked."`), finish, "[DONE]")(w)
 		return
 	}
 	id, thought := fmt.Sprintf("call_%d", n), fmt.Sprintf("Reply %d: next. ", n)
@@ -300,6 +311,9 @@ func TestNight(t *testing.T) {
 	for _, w := range s.wrong {
 		t.Error(w)
 	}
+	if s.plans == 0 {
+		t.Error("no strategy was asked for, although twelve checks were no better")
+	}
 	for _, f := range s.faults {
 		if s.asked[f.name] == 0 {
 			t.Errorf("the fault %q was not met", f.name)
@@ -312,7 +326,7 @@ func TestNight(t *testing.T) {
 	}
 	report := run("report", "night") + run("report", "night", "--long")
 	for _, want := range []string{
-		"(?m)^Ended +done, at ", `the agent: All parts are written and checked\.`, "first: step 0: 0 of 3", `step 1\d\d: .* of 3`, `last: step \d+: .*passed`,
+		"(?m)^Ended +done, at ", `the agent: All parts are written and checked\.`, "first: step 0: 0 of 3", `step 21: 1 of 3`, `step 18\d: 0 of 3`, `last: step \d+: 3 of 3 passed, the check passed`,
 		"misses quoted fields; use the library", "lost at a restart; keep it in a file", "hides the fault; give up after three",
 		"overloaded", "Overloaded", "Rate limit reached", "Usage limit reached", `status 502\): \(a web page\)`, "Try again in 11 minutes", "The model crashed",
 		"stream_options", "Which port", `waiting for the provider 2[1-9]m`, `added +\+1 +-0 +three`,

@@ -16,6 +16,8 @@ func TestCount(t *testing.T) {
 		{"none ran", CheckRan{Checks: []Check{{Command: "t", Status: "none"}}}, map[string]int{"t": 5}, "0 of 5 passed"},
 		{"it did not compile", CheckRan{Checks: []Check{{Command: "t", Status: "failed", Exit: 1}}}, map[string]int{"t": 5}, "0 of 5 passed"},
 		{"passed without counts", CheckRan{Checks: []Check{{Command: "t", Status: "passed"}}}, map[string]int{"t": 5}, "5 of 5 passed"},
+		{"go test names what fails", CheckRan{Checks: []Check{{Command: "t", Status: "failed", Exit: 1, Failing: 2, Uncounted: true}}}, map[string]int{"t": 5}, "3 of 5 passed"},
+		{"go test names nothing", CheckRan{Checks: []Check{{Command: "t", Status: "passed", Passing: 1, Uncounted: true}}}, map[string]int{"t": 5}, "5 of 5 passed"},
 		{"refused", CheckRan{Refused: true, Checks: []Check{{Status: "passed", Passing: 3}}}, nil, "0 of 3 passed"},
 	} {
 		if got := tt.run.Count(tt.named); got.String() != tt.want {

@@ -127,10 +127,19 @@ type ran struct {
 }
 
 // goTest and goPackage match what passed in a run of go test, which prints no counts: with -v tests, otherwise packages.
+// goBroke matches what keeps tests from running, so that they are not named.
 var (
 	goTest    = regexp.MustCompile(`(?m)^\s*--- PASS: |^\{.*"Action":"pass".*"Test":"`)
 	goPackage = regexp.MustCompile(`(?m)^ok\s+\S+\s+(?:\(cached\)|[\d.]+s)(?:\s+coverage: .*)?$`)
+	goBroke   = regexp.MustCompile(`(?m)^FAIL\s+\S+ \[|^panic: `)
 )
+
+// countGo counts what passed in a run of go test.
+func countGo(c *op.Check, output string) {
+	tests := len(goTest.FindAllString(output, -1))
+	c.Passing = max(tests, len(goPackage.FindAllString(output, -1)))
+	c.Uncounted = tests == 0 && c.Passing+c.Failing > 0 && !goBroke.MatchString(output)
+}
 
 // run runs one check on the directory as it is, or on a copy of an earlier state of it.
 func (c *Checker) run(ctx context.Context, command, earlier string, longest time.Duration) (check ran, err error) {
@@ -180,7 +189,7 @@ func (c *Checker) run(ctx context.Context, command, earlier string, longest time
 		if r, ok := testrun.Parse(command, res.Text, *res.Exit); ok && r.Status != testrun.Unclear {
 			check.Status, check.Passing, check.Failing, check.Names = string(r.Status), r.Passed, r.Failed, r.Names
 			if r.Runner == "go" {
-				check.Passing = max(len(goTest.FindAllString(res.Text, -1)), len(goPackage.FindAllString(res.Text, -1)))
+				countGo(&check.Check, res.Text)
 			}
 		}
 	}

@@ -55,3 +55,25 @@ func TestTail(t *testing.T) {
 		t.Errorf("%d bytes, %.20q", len(got), got)
 	}
 }
+
+// TestCountGo: go test names every test that fails, unless a package did not compile or its run broke off.
+func TestCountGo(t *testing.T) {
+	for _, tt := range []struct {
+		output    string
+		failing   int
+		passing   int
+		uncounted bool
+	}{
+		{"--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tm/a\t0.01s\nok  \tm/b\t0.02s\nFAIL\n", 1, 1, true},
+		{"ok  \tm/a\t(cached)\nok  \tm/b\t0.02s\n", 0, 2, true},
+		{"--- PASS: TestA (0.00s)\n--- PASS: TestB (0.00s)\nPASS\nok  \tm/a\t0.01s\n", 0, 2, false},
+		{"FAIL\tm/a [build failed]\nok  \tm/b\t0.02s\nFAIL\n", 0, 1, false},
+		{"FAIL\tm/a [setup failed]\n", 0, 0, false},
+		{"--- FAIL: TestA (0.00s)\npanic: nil map [recovered]\nFAIL\tm/a\t0.01s\n", 1, 0, false},
+	} {
+		c := op.Check{Failing: tt.failing}
+		if countGo(&c, tt.output); c.Passing != tt.passing || c.Uncounted != tt.uncounted {
+			t.Errorf("%q: %d passing, uncounted %v", tt.output, c.Passing, c.Uncounted)
+		}
+	}
+}
