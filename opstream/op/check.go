@@ -80,9 +80,6 @@ func (b *Broke) String() string {
 	return text
 }
 
-// Kind implements Body.
-func (*CheckRan) Kind() Kind { return KindCheckRan }
-
 // Rating is how good a run of the checks was.
 type Rating struct {
 	Value   float64 `json:"value"`             // tests that passed, or what the goal's command printed

@@ -17,6 +17,3 @@ type MaskedResult struct {
 	Line string `json:"line"` // replaces it
 	Tok  int    `json:"tok"`  // tokens of the line
 }
-
-// Kind implements Body.
-func (*ContextMasked) Kind() Kind { return KindContextMasked }

@@ -49,6 +49,3 @@ type GitMove struct {
 	To       GitAt    `json:"to"`
 	Branches []string `json:"branches,omitempty"` // those of From.Head and To.Head that move
 }
-
-// Kind implements Body.
-func (*GitSeen) Kind() Kind { return KindGitSeen }

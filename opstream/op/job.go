@@ -11,9 +11,6 @@ type JobStarted struct {
 	BootID    string `json:"boot_id"`
 }
 
-// Kind implements Body.
-func (*JobStarted) Kind() Kind { return KindJobStarted }
-
 // JobEnded ends a background command.
 type JobEnded struct {
 	Job string `json:"job"`
@@ -27,6 +24,3 @@ type JobEnded struct {
 	// when the subagent had any.
 	Network bool `json:"network,omitempty"`
 }
-
-// Kind implements Body.
-func (*JobEnded) Kind() Kind { return KindJobEnded }

@@ -27,9 +27,3 @@ type MailDelivered struct {
 	To     int    `json:"to"`   // the step whose end is the checkpoint
 	Reason string `json:"reason"`
 }
-
-// Kind implements Body.
-func (*CheckpointMarked) Kind() Kind { return KindCheckpointMark }
-
-// Kind implements Body.
-func (*MailDelivered) Kind() Kind { return KindMailDelivered }

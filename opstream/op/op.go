@@ -15,57 +15,6 @@ import (
 	"time"
 )
 
-// Kind names what an operation records. The part before the dot is who acted.
-type Kind string
-
-// The kinds, in the order in which a task usually meets them.
-const (
-	KindTaskOpened       Kind = "task.opened"
-	KindTaskResumed      Kind = "task.resumed"
-	KindUserSaid         Kind = "user.said"
-	KindCardsRecalled    Kind = "cards.recalled"
-	KindModelAsked       Kind = "model.asked"
-	KindModelReplied     Kind = "model.replied"
-	KindModelFailed      Kind = "model.failed"
-	KindQuestionAsked    Kind = "question.asked"
-	KindQuestionAnswered Kind = "question.answered"
-	KindApprovalDecided  Kind = "approval.decided"
-	KindResearchDone     Kind = "research.done"
-	KindToolCalled       Kind = "tool.called"
-	KindToolStarted      Kind = "tool.started"
-	KindOutputKept       Kind = "output.kept"
-	KindToolReturned     Kind = "tool.returned"
-	KindTodosSet         Kind = "todos.set"
-	KindSubagentStart    Kind = "subagent.started"
-	KindSubagentEnd      Kind = "subagent.ended"
-	KindJobStarted       Kind = "job.started"
-	KindJobEnded         Kind = "job.ended"
-	KindWorldSaved       Kind = "world.saved"
-	KindWorldChanged     Kind = "world.changed"
-	KindRestoreIntended  Kind = "restore.intended"
-	KindWorldRestored    Kind = "world.restored"
-	KindJumpRequested    Kind = "jump.requested"
-	KindJumpDropped      Kind = "jump.dropped"
-	KindCheckpointMark   Kind = "checkpoint.marked"
-	KindMailDelivered    Kind = "mail.delivered"
-	KindPassBegun        Kind = "pass.begun"
-	KindPassDone         Kind = "pass.done"
-	KindRepairsFound     Kind = "repairs.found"
-	KindContextMasked    Kind = "context.masked"
-	KindReflectAsked     Kind = "reflect.asked"
-	KindStrategyGiven    Kind = "strategy.given"
-	KindReflectFailed    Kind = "reflect.failed"
-	KindJumpIntended     Kind = "jump.intended"
-	KindJumpDone         Kind = "jump.done"
-	KindNoticeGiven      Kind = "notice.given"
-	KindCheckRan         Kind = "check.ran"
-	KindGitSeen          Kind = "git.seen"
-	KindTurnEnded        Kind = "turn.ended"
-	// The log itself writes these two.
-	KindLogRecovered Kind = "log.recovered"
-	KindLogSealed    Kind = "log.sealed"
-)
-
 // Body is one operation's content.
 type Body interface {
 	// Kind is the operation kind this body belongs to.
@@ -122,22 +71,6 @@ func Encode(b Body) ([]byte, error) {
 		return nil, fmt.Errorf("encode operation %q: %w", b.Kind(), err)
 	}
 	return data, nil
-}
-
-// Bodies returns an empty body of each kind. It is the only list of kinds:
-// TestEveryKindIsHandled compares with it the constants and the functions that handle kinds.
-func Bodies() []Body {
-	return []Body{
-		new(TaskOpened), new(TaskResumed), new(UserSaid), new(CardsRecalled), new(ModelAsked),
-		new(ModelReplied), new(ModelFailed), new(QuestionAsked), new(QuestionAnswered), new(ApprovalDecided), new(ResearchDone),
-		new(ToolCalled), new(ToolStarted), new(OutputKept), new(ToolReturned), new(TodosSet),
-		new(SubagentStarted), new(SubagentEnded), new(JobStarted), new(JobEnded), new(WorldSaved),
-		new(WorldChanged), new(RestoreIntended), new(WorldRestored), new(JumpRequested),
-		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),
-		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(CheckRan), new(StrategyGiven),
-		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(TurnEnded),
-		new(GitSeen), new(LogRecovered), new(LogSealed),
-	}
 }
 
 // bodyTypes are the types of Bodies by their kinds.

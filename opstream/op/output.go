@@ -9,6 +9,3 @@ type OutputKept struct {
 	From int64  `json:"from"` // the byte of the output it begins with
 	Text string `json:"text"`
 }
-
-// Kind implements Body.
-func (*OutputKept) Kind() Kind { return KindOutputKept }

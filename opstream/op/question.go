@@ -70,9 +70,3 @@ type QuestionAnswered struct {
 	By   string `json:"by"`   // the user's name on the machine
 	From string `json:"from"` // terminal | answer | page | attach
 }
-
-// Kind implements Body.
-func (*QuestionAsked) Kind() Kind { return KindQuestionAsked }
-
-// Kind implements Body.
-func (*QuestionAnswered) Kind() Kind { return KindQuestionAnswered }

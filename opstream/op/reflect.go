@@ -38,12 +38,3 @@ type ReflectFailed struct {
 	Usage  Usage  `json:"usage"`
 	Millis int64  `json:"ms"`
 }
-
-// Kind implements Body.
-func (*ReflectAsked) Kind() Kind { return KindReflectAsked }
-
-// Kind implements Body.
-func (*StrategyGiven) Kind() Kind { return KindStrategyGiven }
-
-// Kind implements Body.
-func (*ReflectFailed) Kind() Kind { return KindReflectFailed }

@@ -11,6 +11,3 @@ type RepairsFound struct {
 	NotWritten []string `json:"not_written,omitempty"` // cards that could not be written, and why
 	Superseded []string `json:"superseded,omitempty"`  // provisional cards that Cards complete
 }
-
-// Kind implements Body.
-func (*RepairsFound) Kind() Kind { return KindRepairsFound }

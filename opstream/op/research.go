@@ -17,6 +17,3 @@ type CallPattern struct {
 	Tool    string `json:"tool"`
 	Command string `json:"command,omitempty"`
 }
-
-// Kind implements Body.
-func (*ResearchDone) Kind() Kind { return KindResearchDone }

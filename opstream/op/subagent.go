@@ -51,9 +51,3 @@ type SubagentEnded struct {
 	Steps  int    `json:"steps"` // taken since SubagentStarted
 	Usage  Usage  `json:"usage"` // since then
 }
-
-// Kind implements Body.
-func (*SubagentStarted) Kind() Kind { return KindSubagentStart }
-
-// Kind implements Body.
-func (*SubagentEnded) Kind() Kind { return KindSubagentEnd }

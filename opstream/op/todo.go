@@ -26,9 +26,6 @@ type TodosSet struct {
 	Todos []Todo `json:"todos,omitempty"`
 }
 
-// Kind implements Body.
-func (*TodosSet) Kind() Kind { return KindTodosSet }
-
 func (t Todo) String() string {
 	return fmt.Sprintf("[%s] %s", t.Status, strings.Join(strings.Fields(t.Title), " "))
 }

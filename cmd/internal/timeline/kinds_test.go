@@ -55,7 +55,7 @@ func TestEveryKindIsHandled(t *testing.T) {
 			t.Errorf("%s: %s: no case for %q", h.file, strings.Join(h.funcs, " and "), slices.Sorted(maps.Keys(missing)))
 		}
 	}
-	ast.Inspect(parse(t, "../../../opstream/op/op.go"), func(n ast.Node) bool {
+	ast.Inspect(parse(t, "../../../opstream/op/kinds.go"), func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 && strings.HasPrefix(v.Names[0].Name, "Kind") {
 			if kind := strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`); !values[kind] {
 				t.Errorf("op.%s is the kind of no body in op.Bodies", v.Names[0].Name)
