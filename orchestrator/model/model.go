@@ -71,7 +71,7 @@ type Request struct {
 	// without it.
 	Mark string
 	// Last is the last call the task made, even if a compaction has removed it from Messages; nil if
-	// there is none. Only scripts read it.
+	// there is none. Only scripts read it: its id says where a script with loops stands.
 	Last *Past
 	// Once: the caller repeats a failed request itself.
 	Once     bool
@@ -83,9 +83,7 @@ type Request struct {
 
 // Past is the last call of an earlier reply.
 type Past struct {
-	Turn   int    // the reply's turn
-	CallID string // of its last call
-	Done   bool   // the call has a result
+	CallID string
 	Result string
 }
 

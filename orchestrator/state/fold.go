@@ -316,7 +316,7 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 		s.Said.Answer = b.Text
 	}
 	if n := len(b.Calls); n > 0 {
-		s.Calls.Last = &model.Past{Turn: s.Totals.Replies, CallID: b.Calls[n-1].ID}
+		s.Calls.Last = &model.Past{CallID: b.Calls[n-1].ID}
 	}
 	s.Totals.Replies++
 	s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
@@ -355,7 +355,7 @@ func (s *State) returned(o op.Op, b *op.ToolReturned) error {
 	}
 	s.Reply.Wrote = s.Reply.Wrote || len(b.Writes) > 0 && !failed
 	if c.ID == s.Calls.Last.CallID {
-		s.Calls.Last.Done, s.Calls.Last.Result = true, b.Text
+		s.Calls.Last.Result = b.Text
 	}
 	s.Steps.Edit(o.Step, func(st *steps.Step) {
 		st.Calls = append(st.Calls, c.Name)

@@ -131,8 +131,7 @@ func (it *item) UnmarshalYAML(n *yaml.Node) error {
 	if err := cmp.Or(it.until.apply(scopeResult), between(n.Line, "max", it.max, 1, MaxRounds)); err != nil {
 		return err
 	}
-	// The result of a loop's last turn decides whether the loop continues. It is found by the
-	// id of its call.
+	// The result of a loop's last turn decides whether the loop continues.
 	for _, c := range it.turns[len(it.turns)-1].choices {
 		if len(c.answer.calls) == 0 {
 			return fail(c.answer.line, "the last turn of a loop must make a call: "+
@@ -141,7 +140,7 @@ func (it *item) UnmarshalYAML(n *yaml.Node) error {
 		for _, call := range c.answer.calls {
 			if call.id != "" {
 				return fail(call.line, "the calls of a loop's last turn must not have an `id`: "+
-					"the script's own id shows the position in the loop")
+					"the script's own id holds the position in the loop")
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,16 +17,13 @@ type item struct {
 	max   int       // rounds
 }
 
-// position is a place in a script. A script without loops is at item T when T replies are
-// acknowledged; a loop makes the place depend on the results, so the ids of the calls encode
-// the place of each reply.
+// position is a place in a script. In a script with loops it depends on results, so the ids of
+// the calls hold it.
 type position struct {
 	item  int
 	round int
 	inner int
 }
-
-func (m *Model) turnAt(p position) turn { return m.items[p.item].turns[p.inner] }
 
 // valid reports whether the script has such a place.
 func (m *Model) valid(p position) bool {
@@ -71,120 +67,60 @@ func parseCallID(id string) (turn int, p position, ok bool) {
 	return turn, p, true
 }
 
-// trace is what a request's messages show of one earlier reply.
-type trace struct {
-	turn   int
-	at     position
-	result string // of its last call
-	done   bool   // there is a result
-}
-
-// traces reads the ids of the calls in a request, in the order of turns.
-func (m *Model) traces(r model.Request) []trace {
-	var out []trace
-	owner := make(map[string]int) // call id → index in out
-	for _, msg := range r.Messages {
-		for _, c := range msg.Calls {
-			turn, at, ok := parseCallID(c.ID)
-			if !ok || turn >= r.Turn || !m.valid(at) {
-				continue
-			}
-			if n := len(out); n == 0 || out[n-1].turn != turn {
-				out = append(out, trace{turn: turn, at: at})
-			}
-			owner[c.ID] = len(out) - 1
-		}
-		if i, ok := owner[msg.CallID]; ok && msg.Role == model.RoleTool {
-			out[i].result, out[i].done = msg.Text, true
-		}
-	}
-	if l := r.Last; l != nil && l.Turn < r.Turn {
-		// A compaction may have removed the last call from the messages.
-		gone := !slices.ContainsFunc(out, func(t trace) bool { return t.turn == l.Turn })
-		if _, at, ok := parseCallID(l.CallID); ok && gone && m.valid(at) {
-			out = append(out, trace{turn: l.Turn, at: at, result: l.Result, done: l.Done})
-		}
-	}
-	slices.SortStableFunc(out, func(a, b trace) int { return a.turn - b.turn })
-	return out
-}
-
-// locate finds the position of r's turn. It begins at the latest earlier turn with a known
-// position, from an id in the messages or from this process's memory, and walks on. If no
-// message holds the result of a loop's round any more, it returns an error, since it cannot
-// know whether the loop continues. The caller holds mu.
+// locate returns the position of r's turn. A script without loops is at the item of that number. In
+// one with loops, the id of the task's last call says where that call was made, and its result
+// whether a loop that it ended is left; all later turns made no call.
 func (m *Model) locate(r model.Request) (position, error) {
 	if r.Turn < 0 {
 		return position{}, m.lost(r, 1, "a turn from 0 on", strconv.Itoa(r.Turn))
 	}
+	turn, at := 0, position{}
 	if !m.loops {
-		if r.Turn >= len(m.items) {
-			return position{}, m.pastEnd(r)
-		}
-		return position{item: r.Turn}, nil
-	}
-	if r.Turn == 0 {
-		return position{}, nil
-	}
-	known := make(map[int]trace)
-	for turn, at := range m.seen {
-		if turn < r.Turn {
-			known[turn] = trace{turn: turn, at: at}
+		turn, at.item = r.Turn, r.Turn
+	} else if r.Last == nil {
+		r.Last = &model.Past{}
+	} else {
+		var ok bool
+		if turn, at, ok = parseCallID(r.Last.CallID); !ok || turn >= r.Turn || !m.valid(at) {
+			return at, m.lost(r, 1, "a last call of this script, without an `id` of its own", fmt.Sprintf("the call %q", r.Last.CallID))
 		}
 	}
-	for _, t := range m.traces(r) {
-		known[t.turn] = t
-	}
-	at, turn := position{}, 0
-	for _, t := range known {
-		if t.turn >= turn {
-			at, turn = t.at, t.turn
+	for ; turn < r.Turn && m.valid(at); turn++ {
+		it := m.items[at.item]
+		switch {
+		case it.loop && at.inner+1 < len(it.turns):
+			at.inner++
+		case it.loop && !it.until.holds(lastResultOnly(r)):
+			if at = (position{item: at.item, round: at.round + 1}); at.round >= it.max {
+				return at, m.lost(r, it.line, fmt.Sprintf("`until` to hold after at most %d rounds", it.max),
+					fmt.Sprintf("the result %q", firstChars(lastResult(lastResultOnly(r)), sampleChars)))
+			}
+		default:
+			at = position{item: at.item + 1}
 		}
 	}
-	for ; turn < r.Turn; turn++ {
-		var err error
-		if at, err = m.after(r, at, turn, known[turn]); err != nil {
-			return position{}, err
+	if !m.valid(at) {
+		line := 1
+		if n := len(m.items); n > 0 {
+			line = m.items[n-1].line
 		}
+		return at, m.lost(r, line, "no further request after the script's last turn", "one more")
 	}
 	return at, nil
 }
 
-// after returns the position after at, which was turn's.
-func (m *Model) after(r model.Request, at position, turn int, t trace) (position, error) {
-	it := m.items[at.item]
-	switch {
-	case it.loop && at.inner+1 < len(it.turns):
-		at.inner++
-		return at, nil
-	case it.loop && !t.done:
-		return at, m.lost(r, it.line, fmt.Sprintf("the result of turn %d, on which this loop depends, among the messages", turn),
-			"none; end no loop with a turn whose result a compaction can remove")
-	case it.loop && !it.until.holds(resultOnly(t.result)):
-		if at.round+1 >= it.max {
-			return at, m.lost(r, it.line, fmt.Sprintf("`until` to hold after at most %d rounds", it.max), fmt.Sprintf("the result %q", firstChars(t.result, sampleChars)))
+// lastResultOnly is a request that holds only the result of the task's last call: as the messages
+// show it, and as it was recorded if a jump or a compaction removed it.
+func lastResultOnly(r model.Request) model.Request {
+	text := r.Last.Result
+	for _, m := range r.Messages {
+		if m.Role == model.RoleTool && m.CallID == r.Last.CallID {
+			text = m.Text
 		}
-		return position{item: at.item, round: at.round + 1}, nil
 	}
-	if at.item+1 >= len(m.items) {
-		return at, m.pastEnd(r)
-	}
-	return position{item: at.item + 1}, nil
-}
-
-// resultOnly is a request that holds only a result.
-func resultOnly(text string) model.Request {
 	return model.Request{Messages: []model.Message{{Role: model.RoleTool, Text: text}}}
 }
 
 func (m *Model) lost(r model.Request, line int, want, got string) error {
 	return &Mismatch{File: m.file, Line: line, Purpose: r.Purpose, Turn: r.Turn, Expected: want, Got: got}
-}
-
-func (m *Model) pastEnd(r model.Request) error {
-	line := 1
-	if n := len(m.items); n > 0 {
-		line = m.items[n-1].line
-	}
-	return m.lost(r, line, "no further request after the script's last turn", "one more")
 }

@@ -31,10 +31,11 @@ turns:
 type chat struct {
 	messages []model.Message
 	turn     int
+	last     *model.Past // as the state records it
 }
 
 func (c *chat) ask(t interface{ Fatal(...any) }, m *Model, results string) string {
-	reply, err := m.Ask(context.Background(), model.Request{Turn: c.turn, Messages: c.messages}, nil)
+	reply, err := m.Ask(context.Background(), model.Request{Turn: c.turn, Messages: c.messages, Last: c.last}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +43,7 @@ func (c *chat) ask(t interface{ Fatal(...any) }, m *Model, results string) strin
 	c.messages = append(c.messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
 	for _, call := range reply.Calls {
 		c.messages = append(c.messages, model.Message{Role: model.RoleTool, CallID: call.ID, Text: results})
+		c.last = &model.Past{CallID: call.ID, Result: results}
 	}
 	return reply.Text
 }
@@ -65,78 +67,48 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// The request's own record of the last call finds the place in any process.
-func TestLoopCompactedButRecorded(t *testing.T) {
-	m, c := mustParse(t, looped), &chat{}
-	for _, res := range []string{"ok", "ok", "ready", "jumped"} {
-		c.ask(t, m, res)
-	}
-	last := c.messages[len(c.messages)-1]
-	r := model.Request{
-		Turn:     c.turn,
-		Messages: []model.Message{user("[ANAMNESIS_BLOCK]")},
-		Last:     &model.Past{Turn: c.turn - 1, CallID: last.CallID, Done: true, Result: last.Text},
-	}
-	reply, err := mustParse(t, looped).Ask(context.Background(), r, nil)
-	if err != nil || reply.Text != "end" {
-		t.Errorf("%+v, %v; want end", reply, err)
-	}
-}
-
-// Only what came before a turn says where it stands.
-func TestLoopLaterTurnsDoNotCount(t *testing.T) {
-	m, c := mustParse(t, looped), &chat{}
-	for _, res := range []string{"ok", "ok", "ready", "jumped"} {
-		c.ask(t, m, res)
-	}
-	reply, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 1, Messages: c.messages}, nil)
-	if err != nil || reply.Text != "wait" {
-		t.Errorf("%+v, %v; want wait", reply, err)
-	}
-}
-
 func TestLoopLimit(t *testing.T) {
 	m := mustParse(t, looped)
 	c := &chat{}
 	for range 7 {
 		c.ask(t, m, "no")
 	}
-	_, err := m.Ask(context.Background(), model.Request{Turn: c.turn, Messages: c.messages}, nil)
+	_, err := m.Ask(context.Background(), model.Request{Turn: c.turn, Messages: c.messages, Last: c.last}, nil)
 	var mis *Mismatch
 	if !errors.As(err, &mis) || mis.Line != 5 || !strings.Contains(err.Error(), "after at most 3 rounds") {
 		t.Errorf("error %v", err)
 	}
 }
 
+// The record of the last call finds the position in any process, whatever a compaction removed.
 func TestLoopCompacted(t *testing.T) {
-	begin := func(words string) (*Model, *chat) {
+	for _, end := range []string{"end", "wait"} {
 		m, c := mustParse(t, looped), &chat{messages: []model.Message{user("hi")}}
-		for _, res := range []string{"ok", "ok", "ready", "jumped"} {
+		results := []string{"ok", "ok", "ready", "jumped"}
+		if end == "wait" {
+			results = []string{"ok", "ok", "no"}
+		}
+		for _, res := range results {
 			c.ask(t, m, res)
 		}
-		c.messages = []model.Message{user("hi"), user(words)}
-		return m, c
+		c.messages = []model.Message{user("[ANAMNESIS_BLOCK]")}
+		if got := c.ask(t, mustParse(t, looped), ""); got != end {
+			t.Errorf("said %q after the compaction; want %q", got, end)
+		}
 	}
-	// The process that played the loop remembers where it stood.
-	m, c := begin("[ANAMNESIS_BLOCK]")
-	if got := c.ask(t, m, ""); got != "end" {
-		t.Errorf("said %q after the compaction; want end", got)
+}
+
+// Another model's call, or one with an id of the script's own, says nothing about the position.
+func TestLoopUnknownCall(t *testing.T) {
+	for _, id := range []string{"toolu_1", "call_5_1_1", "call_1_9_1"} {
+		_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 3, Last: &model.Past{CallID: id}}, nil)
+		if err == nil || !strings.Contains(err.Error(), "a last call of this script") {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
-	// Another one cannot know whether the loop was left, and does not guess.
-	_, c = begin("[ANAMNESIS_BLOCK]")
-	_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: c.turn, Messages: c.messages}, nil)
-	var mis *Mismatch
-	if !errors.As(err, &mis) || mis.Line != 5 || !strings.Contains(err.Error(), "compaction") {
-		t.Errorf("error %v; want one that says why", err)
-	}
-	// What is compacted before the loop does no harm.
-	m, c = mustParse(t, looped), &chat{}
-	for _, res := range []string{"ok", "ok", "ready"} {
-		c.ask(t, m, res)
-	}
-	c.messages = c.messages[2:]
-	if got := c.ask(t, mustParse(t, looped), ""); got != "go" {
-		t.Errorf("said %q; want go", got)
+	_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 9}, nil)
+	if err == nil {
+		t.Error("without a call: want a mismatch")
 	}
 }
 

@@ -48,8 +48,7 @@ type Model struct {
 	subagents   []subagent
 
 	mu    sync.Mutex
-	fired map[string]int   // tries that met a fault in this process, by place
-	seen  map[int]position // where each turn asked for in this process was
+	fired map[string]int // tries that met a fault in this process, by place
 }
 
 var _ model.Model = (*Model)(nil)
@@ -63,7 +62,7 @@ type subagent struct {
 
 func newModel(file, name string, items []item) *Model {
 	return &Model{file: file, name: name, items: items, loops: slices.ContainsFunc(items, func(it item) bool { return it.loop }),
-		fired: make(map[string]int), seen: make(map[int]position)}
+		fired: make(map[string]int)}
 }
 
 // Load reads a script. An unreadable file returns the system's error, a malformed one a
@@ -186,16 +185,11 @@ func (m *Model) find(r model.Request) (cue, error) {
 }
 
 func (m *Model) findTurn(r model.Request) (cue, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	pos, err := m.locate(r)
 	if err != nil {
 		return cue{}, err
 	}
-	if m.loops {
-		m.seen[r.Turn] = pos
-	}
-	t := m.turnAt(pos)
+	t := m.items[pos.item].turns[pos.inner]
 	a, ok := t.pick(r)
 	if !ok {
 		return cue{}, m.lost(r, t.line, "one of the turn's alternatives to match", lastResult(r))
