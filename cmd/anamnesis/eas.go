@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,8 @@ import (
 	assets "anamnesis"
 	"anamnesis/anamnesis/attention"
 	"anamnesis/cmd/internal/exit"
-	"anamnesis/orchestrator/eas"
+	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/session"
 )
 
 func (a *app) easCommand() *cobra.Command {
@@ -30,7 +32,7 @@ func (a *app) easListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the rows in effect",
 		RunE: func(*cobra.Command, []string) error {
-			t, err := a.easTable()
+			t, _, err := a.easTable()
 			if err != nil {
 				return err
 			}
@@ -49,41 +51,28 @@ func (a *app) easShowCommand() *cobra.Command {
 			if strings.TrimSpace(args[0]) == "" {
 				return exit.Usagef("eas show: no model named; for example 'anamnesis eas show gpt-4o', and 'anamnesis eas list' shows every row")
 			}
-			t, err := a.easTable()
+			t, own, err := a.easTable()
 			if err != nil {
 				return err
 			}
 			s := t.Lookup(args[0])
-			return a.show(s, func() { a.out().EAS(s, a.easUserName(), eas.EncodingNote(s.Model, s.Encoding)) })
+			return a.show(s, func() { a.out().EAS(s, own) })
 		},
 	}
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
-// tables returns the tables in effect here.
-func (a *app) tables() (eas.Tables, error) {
-	t := eas.Tables{Builtin: assets.EAS, Dir: "."}
-	if a.getenv("ANAMNESIS_HOME") == "" && a.getenv("HOME") == "" {
-		return t, nil
+// easTable returns the table in effect here, and the name of the user's own rows. Without a home
+// the user has none.
+func (a *app) easTable() (t *attention.Table, own string, err error) {
+	var trust *consent.Trust
+	if a.getenv("ANAMNESIS_HOME") != "" || a.getenv("HOME") != "" {
+		h, err := a.home()
+		if err != nil {
+			return nil, "", err
+		}
+		own, trust = h.EASOverlay(), consent.OpenTrust(h.Approvals())
 	}
-	h, err := a.home()
-	return t.InHome(h), err
-}
-
-// easTable returns the table in effect here.
-func (a *app) easTable() (*attention.Table, error) {
-	t, err := a.tables()
-	if err != nil {
-		return nil, err
-	}
-	return t.Load()
-}
-
-// easUserName returns the name of the user's own rows for output.
-func (a *app) easUserName() string {
-	t, err := a.tables()
-	if err != nil {
-		return eas.Tables{}.OwnName()
-	}
-	return t.OwnName()
+	t, err = session.LoadEAS(assets.EAS, own, trust, ".")
+	return t, cmp.Or(own, "eas.yaml in $ANAMNESIS_HOME"), err
 }

@@ -116,7 +116,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 
 // agreeToCost shows the possible cost of the run and asks the user to agree.
 func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s attention.EAS) error {
-	a.out().EASProbeCost(view.Line(m.Name, a.width()), eas.EncodingNote(m.Lookup, s.Encoding), f.Options)
+	a.out().EASProbeCost(view.Line(m.Name, a.width()), s, f.Options)
 	if calls, _ := f.Cost(); f.yes || calls == 0 {
 		return nil
 	}

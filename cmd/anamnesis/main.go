@@ -109,7 +109,10 @@ func (a *app) rootCommand() *cobra.Command {
 	a.sit(root)
 	complete(root)
 	exit.Help(root)
-	names.Source{Service: a.service, Models: func() []string { return names.Models(a.easTable) }}.Complete(root)
+	names.Source{Service: a.service, Models: func() []string {
+		t, _, _ := a.easTable() // nil: no names
+		return names.Models(t)
+	}}.Complete(root)
 	return root
 }
 

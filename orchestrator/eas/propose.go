@@ -14,7 +14,6 @@ import (
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/session"
@@ -52,7 +51,7 @@ func Gather(
 	ctx context.Context, svc *session.Service, builtin []byte,
 ) (found []proposal.Proposal, notes []string, err error) {
 	h := svc.Home
-	table, err := session.LoadEAS(builtin, h.EASOverlay(), consent.OpenTrust(h.Approvals()), ".")
+	table, err := svc.EASTable(".")
 	if err != nil {
 		return nil, nil, err
 	}

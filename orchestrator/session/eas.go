@@ -50,14 +50,15 @@ func LoadEAS(builtin []byte, own string, trust *consent.Trust, dir string) (*att
 
 // EAS looks a model up in the EAS table of a directory.
 func (s *Service) EAS(dir, lookup string) (attention.EAS, error) {
-	table, err := s.table(dir)
+	table, err := s.EASTable(dir)
 	if err != nil {
 		return attention.EAS{}, err
 	}
 	return table.Lookup(lookup), nil
 }
 
-func (s *Service) table(dir string) (*attention.Table, error) {
+// EASTable returns the EAS table of a directory.
+func (s *Service) EASTable(dir string) (*attention.Table, error) {
 	return LoadEAS(s.o.EAS, s.Home.EASOverlay(), consent.OpenTrust(s.Home.Approvals()), dir)
 }
 
@@ -65,7 +66,7 @@ func (s *Service) table(dir string) (*attention.Table, error) {
 // cannot be read, no model is known.
 func (s *Service) knownModel(dir string) func(string) bool {
 	table := sync.OnceValue(func() *attention.Table {
-		t, err := s.table(dir)
+		t, err := s.EASTable(dir)
 		if err != nil {
 			return nil
 		}

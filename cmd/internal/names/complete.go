@@ -191,12 +191,10 @@ func Command(out io.Writer) *cobra.Command {
 }
 
 // Models returns the models that a table spells out.
-func Models(read func() (*attention.Table, error)) []string {
-	t, err := read()
-	if err != nil {
+func Models(t *attention.Table) (names []string) {
+	if t == nil {
 		return nil
 	}
-	var names []string
 	for _, r := range t.Rows() {
 		names = append(names, attention.Names(r.Pattern)...)
 	}

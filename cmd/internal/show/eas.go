@@ -10,6 +10,7 @@ import (
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/tokens"
 	"anamnesis/orchestrator/eas"
 )
 
@@ -24,9 +25,8 @@ func (o *Printer) EASTable(t *attention.Table) {
 	o.wrote(0, w.Flush())
 }
 
-// EAS prints what the table says about a model. own is the user's file of rows, counted
-// how the model's tokens are counted.
-func (o *Printer) EAS(s attention.EAS, own, counted string) {
+// EAS prints what the table says about a model. own is the user's file of rows.
+func (o *Printer) EAS(s attention.EAS, own string) {
 	if !s.Known && s.Origin == "" {
 		o.Printf("%s: unknown model, so %d tokens are assumed; a row in %s names another number\n", quote.Squash(s.Model), s.EAS, own)
 		o.ignored(s)
@@ -37,7 +37,7 @@ func (o *Printer) EAS(s attention.EAS, own, counted string) {
 	o.Printf("  source      %s\n", quote.Squash(s.Source))
 	o.Printf("  confidence  %s\n", s.Confidence)
 	o.Printf("  updated     %s by %s\n", s.Updated, quote.Squash(s.By))
-	o.Printf("  counted in  %s\n", counted)
+	o.Printf("  counted in  %s\n", countedIn(s.Model, s.Encoding))
 	o.ignored(s)
 }
 
@@ -46,6 +46,14 @@ func (o *Printer) ignored(s attention.EAS) {
 	if s.Ignored > 0 {
 		o.Printf("  (the project's eas.yaml says %d: not approved, does not count; 'anamnesis config approve' shows it)\n", s.Ignored)
 	}
+}
+
+// countedIn says how a model's tokens are counted.
+func countedIn(model, encoding string) string {
+	if tokens.Exact(model) && tokens.EncodingFor(model) == encoding { // the model's own
+		return encoding
+	}
+	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }
 
 // EASProbe prints what a probe measured, as comments, and its row. reply is the limit of a reply
@@ -79,15 +87,15 @@ func (o *Printer) EASProbe(rep eas.ProbeReport, reply int) {
 }
 
 // EASProbeCost prints to standard error the most that a probe of a model can cost. name is the
-// model's name for users, counted how its tokens are counted.
-func (o *Printer) EASProbeCost(name, counted string, p probe.Options) {
+// model's name for users, s what the table says of it.
+func (o *Printer) EASProbeCost(name string, s attention.EAS, p probe.Options) {
 	lengths := p.Lengths()
 	calls, tokens := p.Cost()
 	if p.MaxTokens > 0 {
 		tokens = min(tokens, p.MaxTokens)
 	}
 	fmt.Fprintf(o.Err, "probe of %s: texts of %d to %d tokens; at most %d texts and %s tokens (counted in %s, replies at %d each)\n",
-		name, lengths[0], lengths[len(lengths)-1], calls, million(tokens), counted, p.ReplyTokens)
+		name, lengths[0], lengths[len(lengths)-1], calls, million(tokens), countedIn(s.Model, s.Encoding), p.ReplyTokens)
 	if n := len(p.Known); n > 0 {
 		fmt.Fprintf(o.Err, "%d lengths were measured before and are not asked again (--fresh forgets them)\n", n)
 	}
