@@ -292,7 +292,9 @@ func (c *Card) Body() []byte {
 func (c *Card) render() []byte {
 	var b bytes.Buffer
 	b.WriteString("---\n")
-	b.Write(renderFrontMatter(c))
+	for _, k := range c.keys() {
+		b.WriteString(renderEntry(c, k.key, nil, nil))
+	}
 	b.WriteString("---\n\n")
 	for _, k := range bulletKinds() {
 		for _, text := range *k.list(c) {
@@ -339,6 +341,8 @@ func NewID(parts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)[:10]))
 }
 
+const idRemedy = "use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func validID(id string) bool { return len(id) <= 64 && idPattern.MatchString(id) }
@@ -348,7 +352,7 @@ func validID(id string) bool { return len(id) <= 64 && idPattern.MatchString(id)
 func (c *Card) Validate() error {
 	switch {
 	case !validID(c.ID):
-		return Errorf(0, "id %q is not a card id; use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.ID)
+		return Errorf(0, "id %q is not a card id; %s", c.ID, idRemedy)
 	case c.State != "" && !c.State.Valid():
 		return Errorf(0, "state %q is unknown; use draft, reviewed, retired or superseded", c.State)
 	}
@@ -374,9 +378,9 @@ func (c *Card) checkReadsBack() error {
 	if err != nil {
 		return err
 	}
-	for _, key := range cardKeys() {
-		if renderEntry(c, key, nil, nil) != renderEntry(back, key, nil, nil) {
-			return Errorf(0, "%s cannot be written so that it reads the same; simplify it", key)
+	for _, k := range c.keys() {
+		if renderEntry(c, k.key, nil, nil) != renderEntry(back, k.key, nil, nil) {
+			return Errorf(0, "%s cannot be written so that it reads the same; simplify it", k.key)
 		}
 	}
 	for _, k := range bulletKinds() {

@@ -13,9 +13,9 @@ import (
 // keys, blank lines and comments are kept byte for byte.
 func (f *frontMatter) edited(was, now *Card) (out []byte, changed bool) {
 	var dirty []string
-	for _, key := range cardKeys() {
-		if renderEntry(was, key, nil, nil) != renderEntry(now, key, nil, nil) {
-			dirty = append(dirty, key)
+	for _, k := range now.keys() {
+		if renderEntry(was, k.key, nil, nil) != renderEntry(now, k.key, nil, nil) {
+			dirty = append(dirty, k.key)
 		}
 	}
 	if len(dirty) == 0 {
@@ -77,7 +77,7 @@ func (f *frontMatter) entries(lines []string) []entry {
 // is after entry i: behind the last present key that precedes them in the
 // canonical order.
 func (f *frontMatter) missingAfter(entries []entry, i int, dirty []string) []string {
-	order := cardKeys()
+	order := new(Card).keys()
 	present := func(key string) int {
 		return slices.IndexFunc(entries, func(e entry) bool { return e.key.Value == key })
 	}
@@ -87,8 +87,8 @@ func (f *frontMatter) missingAfter(entries []entry, i int, dirty []string) []str
 			continue
 		}
 		after := len(entries) - 1
-		for j := slices.Index(order, key) - 1; j >= 0; j-- {
-			if p := present(order[j]); p >= 0 {
+		for j := indexOf(order, key) - 1; j >= 0; j-- {
+			if p := present(order[j].key); p >= 0 {
 				after = p
 				break
 			}

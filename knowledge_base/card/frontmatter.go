@@ -21,10 +21,37 @@ type frontMatter struct {
 	eol               string
 }
 
-// The keys in the order in which they are written.
-func cardKeys() []string {
-	return []string{"type", "topic", "source_task", "id", "state", "created", "verified_at", "expires",
-		"scope", "provenance", "supersedes", "contradicts", "generalizes", "tags"}
+// keyed is a key of the front matter with what holds its value: a pointer to a field of the card,
+// or the keys of a group.
+type keyed struct {
+	key   string
+	field any
+}
+
+// keys lists the keys in the order in which they are written, the required ones first.
+func (c *Card) keys() []keyed {
+	kind, s, p := Type, &c.Scope, &c.Provenance
+	return []keyed{
+		{"type", &kind}, {"topic", &c.Topic}, {"source_task", &c.SourceTask},
+		{"id", &c.ID}, {"state", &c.State},
+		{"created", &c.Created}, {"verified_at", &c.VerifiedAt}, {"expires", &c.Expires},
+		{"scope", []keyed{
+			{"repo", &s.Repo}, {"language", &s.Language}, {"tool", &s.Tool}, {"version", &s.Version},
+		}},
+		{"provenance", []keyed{
+			{"task", &p.Task}, {"jump_op", &p.JumpOp}, {"ranges", &p.Ranges}, {"model", &p.Model},
+			{"evidence_hash", &p.EvidenceHash}, {"tainted", &p.Tainted}, {"shown", &p.Shown},
+		}},
+		{"supersedes", &c.Supersedes}, {"contradicts", &c.Contradicts}, {"generalizes", &c.Generalizes},
+		{"tags", &c.Tags},
+	}
+}
+
+// required is how many keys every card has.
+const required = 3
+
+func indexOf(list []keyed, key string) int {
+	return slices.IndexFunc(list, func(k keyed) bool { return k.key == key })
 }
 
 const frontMatterRemedy = "start the file with a line '---', then 'type: knowledge_card', 'topic: …', 'source_task: …', then a line '---'"
@@ -150,134 +177,97 @@ func checkNode(n *yaml.Node, depth int) error {
 // decode fills the card's fields.
 func (f *frontMatter) decode(c *Card) error {
 	c.State = Draft
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(f.root.Content); i += 2 {
-		key, val := f.root.Content[i], f.root.Content[i+1]
-		seen[key.Value] = true
-		if err := decodeKey(c, key.Value, val); err != nil {
-			return err
-		}
+	keys := c.keys()
+	if err := decodeKeys("", keys, f.root); err != nil {
+		return err
 	}
-	missing := slices.DeleteFunc(cardKeys()[:3], func(key string) bool { return seen[key] })
+	var missing []string
+	for _, k := range keys[:required] {
+		missing = append(missing, k.key)
+	}
+	for i := 0; i < len(f.root.Content); i += 2 {
+		missing = slices.DeleteFunc(missing, func(key string) bool { return key == f.root.Content[i].Value })
+	}
 	if len(missing) > 0 {
 		return Errorf(2, "missing: %s; %s", strings.Join(missing, ", "), frontMatterRemedy)
 	}
 	return nil
 }
 
-func decodeKey(c *Card, key string, val *yaml.Node) (err error) {
-	switch key {
-	case "type":
-		var t string
-		if t, err = text(key, val); err == nil && t != Type {
-			err = Errorf(val.Line+1, "type is %q; a card has 'type: %s'", t, Type)
-		}
-	case "topic":
-		if c.Topic, err = text(key, val); err == nil {
-			err = checkTopic(c.Topic, val.Line+1)
-		}
-	case "source_task":
-		c.SourceTask, err = text(key, val)
-	case "id":
-		if c.ID, err = text(key, val); err == nil && c.ID != "" && !validID(c.ID) {
-			err = Errorf(val.Line+1, "id %q is not a card id; use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.ID)
-		}
-	case "state":
-		var s string
-		if s, err = text(key, val); err == nil && s != "" {
-			if c.State = State(s); !c.State.Valid() {
-				err = Errorf(val.Line+1, "state %q is unknown; use draft, reviewed, retired or superseded", s)
-			}
-		}
-	case "created":
-		var t *time.Time
-		if t, err = date(key, val); err == nil && t != nil {
-			c.Created = *t
-		}
-	case "verified_at":
-		c.VerifiedAt, err = date(key, val)
-	case "expires":
-		c.Expires, err = date(key, val)
-	case "scope":
-		err = decodeScope(&c.Scope, val)
-	case "provenance":
-		err = decodeProvenance(&c.Provenance, val)
-	case "supersedes":
-		c.Supersedes, err = textList(key, val)
-	case "contradicts":
-		c.Contradicts, err = textList(key, val)
-	case "generalizes":
-		c.Generalizes, err = textList(key, val)
-	case "tags":
-		c.Tags, err = textList(key, val)
-	}
-	return err
-}
-
-func decodeScope(s *Scope, n *yaml.Node) error {
-	return eachKey("scope", n, func(key string, val *yaml.Node) (err error) {
-		switch key {
-		case "repo":
-			s.Repo, err = text("scope.repo", val)
-		case "language":
-			s.Language, err = text("scope.language", val)
-		case "tool":
-			s.Tool, err = text("scope.tool", val)
-		case "version":
-			s.Version, err = text("scope.version", val)
-		}
-		return err
-	})
-}
-
-func decodeProvenance(p *Provenance, n *yaml.Node) error {
-	return eachKey("provenance", n, func(key string, val *yaml.Node) (err error) {
-		switch key {
-		case "task":
-			p.Task, err = text("provenance.task", val)
-		case "jump_op":
-			var s string
-			if s, err = text("provenance.jump_op", val); err == nil && s != "" {
-				var perr error
-				if p.JumpOp, perr = strconv.ParseUint(s, 10, 64); perr != nil {
-					err = Errorf(val.Line+1, "provenance.jump_op %q is not an operation number", s)
-				}
-			}
-		case "ranges":
-			p.Ranges, err = ranges(val)
-		case "model":
-			p.Model, err = text("provenance.model", val)
-		case "shown":
-			p.Shown, err = textList("provenance.shown", val)
-		case "evidence_hash":
-			p.EvidenceHash, err = text("provenance.evidence_hash", val)
-		case "tainted":
-			var s string
-			if s, err = text("provenance.tainted", val); err == nil {
-				switch s {
-				case "true":
-					p.Tainted = true
-				case "false", "":
-				default:
-					// Guessing here could show a tainted card to other tasks.
-					err = Errorf(val.Line+1, "provenance.tainted is %q; write true or false", s)
-				}
-			}
-		}
-		return err
-	})
-}
-
-func eachKey(name string, n *yaml.Node, do func(key string, val *yaml.Node) error) error {
-	if isNull(n) {
-		return nil
-	}
-	if n.Kind != yaml.MappingNode {
-		return Errorf(n.Line+1, "%s is not a group of 'key: value' lines", name)
-	}
+// decodeKeys reads the values of a group's keys. Unknown keys are left alone. prefix is put before
+// a key in messages.
+func decodeKeys(prefix string, keys []keyed, n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if err := do(n.Content[i].Value, n.Content[i+1]); err != nil {
+		if at := indexOf(keys, n.Content[i].Value); at >= 0 {
+			if err := decodeField(prefix+keys[at].key, keys[at].field, n.Content[i+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkText refuses a value that a text of the card may not have.
+func checkText(name, value string, line int) error {
+	switch {
+	case name == "type" && value != Type:
+		return Errorf(line, "type is %q; a card has 'type: %s'", value, Type)
+	case name == "topic":
+		return checkTopic(value, line)
+	case name == "id" && value != "" && !validID(value):
+		return Errorf(line, "id %q is not a card id; %s", value, idRemedy)
+	}
+	return nil
+}
+
+func decodeField(name string, field any, n *yaml.Node) (err error) {
+	switch f := field.(type) {
+	case []keyed:
+		switch {
+		case isNull(n):
+			return nil
+		case n.Kind != yaml.MappingNode:
+			return Errorf(n.Line+1, "%s is not a group of 'key: value' lines", name)
+		}
+		return decodeKeys(name+".", f, n)
+	case *string:
+		if *f, err = text(name, n); err != nil {
 			return err
+		}
+		return checkText(name, *f, n.Line+1)
+	case *[]string:
+		*f, err = textList(name, n)
+		return err
+	case *[]Range:
+		*f, err = ranges(name, n)
+		return err
+	case **time.Time:
+		*f, err = date(name, n)
+		return err
+	case *time.Time:
+		t, err := date(name, n)
+		if t != nil {
+			*f = *t
+		}
+		return err
+	}
+	s, err := text(name, n)
+	if err != nil || s == "" {
+		return err
+	}
+	switch f := field.(type) {
+	case *State:
+		if *f = State(s); !f.Valid() {
+			return Errorf(n.Line+1, "%s %q is unknown; use draft, reviewed, retired or superseded", name, s)
+		}
+	case *uint64:
+		if *f, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return Errorf(n.Line+1, "%s %q is not an operation number", name, s)
+		}
+	case *bool:
+		if *f = s == "true"; !*f && s != "false" {
+			// Guessing here could show a tainted card to other tasks.
+			return Errorf(n.Line+1, "%s is %q; write true or false", name, s)
 		}
 	}
 	return nil
@@ -326,8 +316,8 @@ func textList(name string, n *yaml.Node) ([]string, error) {
 	return list, nil
 }
 
-func ranges(n *yaml.Node) ([]Range, error) {
-	list, err := textList("provenance.ranges", n)
+func ranges(name string, n *yaml.Node) ([]Range, error) {
+	list, err := textList(name, n)
 	if err != nil {
 		return nil, err
 	}
@@ -340,14 +330,12 @@ func ranges(n *yaml.Node) ([]Range, error) {
 		first, err1 := strconv.ParseUint(strings.TrimSpace(a), 10, 64)
 		last, err2 := strconv.ParseUint(strings.TrimSpace(b), 10, 64)
 		if err1 != nil || err2 != nil || first > last {
-			return nil, Errorf(n.Line+1, "provenance.ranges entry %q is not a range of operations such as 12-48", s)
+			return nil, Errorf(n.Line+1, "%s entry %q is not a range of operations such as 12-48", name, s)
 		}
 		out = append(out, Range{first, last})
 	}
 	return out, nil
 }
-
-const timeForm = "2006-01-02T15:04:05Z07:00"
 
 func date(name string, n *yaml.Node) (*time.Time, error) {
 	s, err := text(name, n)

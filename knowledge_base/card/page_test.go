@@ -21,9 +21,9 @@ func TestFormatPage(t *testing.T) {
 	if err := c.Validate(); err != nil || c.Topic != "go test caches results" || len(c.Issue) != 1 || len(c.Solution) != 1 || len(c.Constraint) != 1 || c.Scope.Tool != "go test" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for _, key := range cardKeys() {
-		if !strings.Contains(text, "\n"+key+":") || !strings.Contains(table, "`"+key) {
-			t.Errorf("the page lacks %s", key)
+	for _, k := range c.keys() {
+		if !strings.Contains(text, "\n"+k.key+":") || !strings.Contains(table, "`"+k.key) {
+			t.Errorf("the page lacks %s", k.key)
 		}
 	}
 	for _, state := range []State{Draft, Reviewed, Retired, Superseded} {

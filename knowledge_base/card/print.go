@@ -1,7 +1,7 @@
 package card
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,24 +10,20 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// renderFrontMatter writes all keys of a card that was not parsed.
-func renderFrontMatter(c *Card) []byte {
-	var b bytes.Buffer
-	for _, key := range cardKeys() {
-		b.WriteString(renderEntry(c, key, nil, nil))
-	}
-	return b.Bytes()
-}
-
 // renderEntry writes one key of the card as whole lines; "" when it has
 // nothing to say. The nodes of the entry it replaces, when given, lend their
 // comments, their unknown children and their style.
 func renderEntry(c *Card, key string, oldKey, oldVal *yaml.Node) string {
-	val := entryValue(c, key, oldVal)
+	keys := c.keys()
+	at := indexOf(keys, key)
+	val := valueNode(keys[at].field, oldVal)
+	if val == nil && at < required {
+		val = scalar("!!str", "")
+	}
 	if val == nil {
 		return ""
 	}
-	k := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}
+	k := scalar("!!str", key)
 	if oldKey != nil {
 		k.LineComment = oldKey.LineComment
 	}
@@ -43,81 +39,47 @@ func renderEntry(c *Card, key string, oldKey, oldVal *yaml.Node) string {
 	return string(out)
 }
 
-func entryValue(c *Card, key string, old *yaml.Node) *yaml.Node {
-	switch key {
-	case "type":
-		return stringNode(Type)
-	case "topic":
-		return stringNode(c.Topic)
-	case "source_task":
-		return stringNode(c.SourceTask)
-	case "id":
-		return optional(c.ID)
-	case "state":
-		if c.State == "" {
-			return stringNode(string(Draft))
+// valueNode returns what is written of a field; nil when it has nothing to say.
+func valueNode(field any, old *yaml.Node) *yaml.Node {
+	var tag, text string
+	switch f := field.(type) {
+	case []keyed:
+		return mapNode(f, old)
+	case *[]string:
+		return listNode(*f, old)
+	case *[]Range:
+		var texts []string
+		for _, r := range *f {
+			texts = append(texts, r.String())
 		}
-		return stringNode(string(c.State))
-	case "created":
-		if c.Created.IsZero() {
-			return nil
+		return listNode(texts, nil)
+	case *string:
+		tag, text = "!!str", *f
+	case *State:
+		tag, text = "!!str", string(cmp.Or(*f, Draft))
+	case *bool:
+		tag, text = "!!bool", strconv.FormatBool(*f)
+	case *uint64:
+		if *f != 0 {
+			tag, text = "!!int", strconv.FormatUint(*f, 10)
 		}
-		return timeNode(&c.Created)
-	case "verified_at":
-		return timeNode(c.VerifiedAt)
-	case "expires":
-		return timeNode(c.Expires)
-	case "scope":
-		return mapNode(old, []field{{"repo", optional(c.Scope.Repo)}, {"language", optional(c.Scope.Language)},
-			{"tool", optional(c.Scope.Tool)}, {"version", optional(c.Scope.Version)}})
-	case "provenance":
-		return provenanceNode(&c.Provenance, old)
-	case "supersedes":
-		return listNode(c.Supersedes, old)
-	case "contradicts":
-		return listNode(c.Contradicts, old)
-	case "generalizes":
-		return listNode(c.Generalizes, old)
-	case "tags":
-		return listNode(c.Tags, old)
+	case **time.Time:
+		if *f != nil {
+			tag, text = "!!timestamp", (*f).UTC().Format(time.RFC3339)
+		}
+	case *time.Time:
+		if !f.IsZero() {
+			tag, text = "!!timestamp", f.UTC().Format(time.RFC3339)
+		}
 	}
-	return nil
-}
-
-func provenanceNode(p *Provenance, old *yaml.Node) *yaml.Node {
-	var rs []string
-	for _, r := range p.Ranges {
-		rs = append(rs, r.String())
-	}
-	fields := []field{{"task", optional(p.Task)}, {"jump_op", nil}, {"ranges", listNode(rs, nil)},
-		{"model", optional(p.Model)}, {"evidence_hash", optional(p.EvidenceHash)}, {"tainted", nil}, {"shown", listNode(p.Shown, nil)}}
-	if p.JumpOp != 0 {
-		fields[1].val = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatUint(p.JumpOp, 10)}
-	}
-	// Said in full even when false, except where there is no provenance at all.
-	empty := p.Task == "" && p.JumpOp == 0 && len(rs) == 0 && p.Model == "" && p.EvidenceHash == "" && len(p.Shown) == 0
-	if p.Tainted || !empty {
-		fields[5].val = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(p.Tainted)}
-	}
-	return mapNode(old, fields)
-}
-
-func stringNode(s string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-}
-
-func optional(s string) *yaml.Node {
-	if s == "" {
+	if text == "" {
 		return nil
 	}
-	return stringNode(s)
+	return scalar(tag, text)
 }
 
-func timeNode(t *time.Time) *yaml.Node {
-	if t == nil {
-		return nil
-	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!timestamp", Value: t.UTC().Format(timeForm)}
+func scalar(tag, text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}
 }
 
 // listNode keeps the nodes, and so the comments, of entries that stay.
@@ -132,7 +94,7 @@ func listNode(list []string, old *yaml.Node) *yaml.Node {
 		pool = slices.Clone(old.Content)
 	}
 	for _, s := range list {
-		item := stringNode(s)
+		item := scalar("!!str", s)
 		if i := slices.IndexFunc(pool, func(p *yaml.Node) bool { return p.Kind == yaml.ScalarNode && p.Value == s }); i >= 0 {
 			item = pool[i]
 			pool = slices.Delete(pool, i, i+1)
@@ -142,33 +104,37 @@ func listNode(list []string, old *yaml.Node) *yaml.Node {
 	return n
 }
 
-type field struct {
-	key string
-	val *yaml.Node // nil: absent
-}
-
-// mapNode sets the fields in a copy of old, keeping its other children.
-func mapNode(old *yaml.Node, fields []field) *yaml.Node {
+// mapNode sets the keys of a group in a copy of old, keeping its other children. A bool that is
+// false is written only beside other values.
+func mapNode(group []keyed, old *yaml.Node) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	if old != nil && old.Kind == yaml.MappingNode {
 		n.Style = old.Style
 		n.Content = slices.Clone(old.Content)
 	}
-	for _, f := range fields {
+	said := slices.ContainsFunc(group, func(k keyed) bool {
+		b, isBool := k.field.(*bool)
+		return isBool && *b || !isBool && valueNode(k.field, nil) != nil
+	})
+	for _, k := range group {
+		val := valueNode(k.field, nil)
+		if !said {
+			val = nil
+		}
 		at := -1
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == f.key {
+			if n.Content[i].Value == k.key {
 				at = i
 			}
 		}
 		switch {
-		case at < 0 && f.val != nil:
-			n.Content = append(n.Content, stringNode(f.key), f.val)
-		case at >= 0 && f.val == nil:
+		case at < 0 && val != nil:
+			n.Content = append(n.Content, scalar("!!str", k.key), val)
+		case at >= 0 && val == nil:
 			n.Content = slices.Delete(n.Content, at, at+2)
-		case at >= 0 && !sameScalar(n.Content[at+1], f.val):
-			f.val.LineComment = n.Content[at+1].LineComment
-			n.Content[at+1] = f.val
+		case at >= 0 && !sameScalar(n.Content[at+1], val):
+			val.LineComment = n.Content[at+1].LineComment
+			n.Content[at+1] = val
 		}
 	}
 	if len(n.Content) == 0 {
