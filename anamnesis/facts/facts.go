@@ -25,7 +25,7 @@ const (
 )
 
 func (k Kind) order() int {
-	return slices.Index([]Kind{Works, Never, Missing, Timeout, FailsAnyway}, k)
+	return slices.Index([]Kind{Works, Missing, Never, Timeout, FailsAnyway}, k)
 }
 
 // Fact is one fact and the tasks behind it.
@@ -62,8 +62,8 @@ type key struct {
 	match string
 }
 
-// Count returns the facts that the tasks bear out, the best of each kind first. The tasks are in the order of
-// their ends.
+// Count returns the facts that the tasks bear out, the best of each kind first, and none that an earlier one says as
+// well. The tasks are in the order of their ends.
 func Count(tasks []Task) []Fact {
 	suggested, byProgram := map[key]int{}, map[string][]entry{}
 	for i := range tasks {
@@ -71,7 +71,7 @@ func Count(tasks []Task) []Fact {
 			suggested[k] += n
 		}
 	}
-	maps.DeleteFunc(suggested, func(k key, n int) bool { return k.match == "" || n < 2 })
+	maps.DeleteFunc(suggested, func(k key, n int) bool { return k.match == "" || n < 2 || strings.Contains(k.match, "`") })
 	for k := range suggested {
 		byProgram[program(k.match)] = []entry{} // the others need not be split: a start waits
 	}
@@ -95,12 +95,39 @@ func Count(tasks []Task) []Fact {
 	})
 	for i := range out { // of two runners that are one, the longer path says where it is
 		for k := i + 1; k < len(out) && out[k].Kind == Works && 2*out[k].Seen >= out[i].Seen; k++ {
-			if names(out[i].Match, out[k].Match) {
+			if names(bare(out[i].Match), bare(out[k].Match)) {
 				out[i], out[k] = out[k], out[i]
 			}
 		}
 	}
-	return out
+	said := out[:0]
+	for _, f := range out {
+		if !f.repeats(said) {
+			said = append(said, f)
+		}
+	}
+	return said
+}
+
+// repeats reports whether an earlier fact says the same. What a program that is not installed would run is no news.
+func (f *Fact) repeats(said []Fact) bool {
+	return slices.ContainsFunc(said, func(s Fact) bool {
+		switch {
+		case s.Kind == Works && f.Kind == Works: // the longer path says where it is; one way to start it is enough
+			return bare(f.Match) == bare(s.Match) || names(bare(f.Match), bare(s.Match)) || strings.HasSuffix(f.Match, " "+bare(s.Match))
+		case s.Kind == Missing && f.Kind == Never:
+			return program(f.Match) == s.Match
+		}
+		return s.Kind == Never && f.Kind == Never && names(s.Match, f.Match)
+	})
+}
+
+// bare returns the words of a runner without the interpreter that is named before it.
+func bare(match string) string {
+	if name, script, _ := strings.Cut(match, " "); script != "" && script[0] != '-' && python().MatchString(name) {
+		match = script
+	}
+	return strings.TrimPrefix(match, "./")
 }
 
 // suggests returns what a task may be a fact of; 2 where it met a missing program twice.
@@ -122,8 +149,9 @@ func (t *Task) suggests() map[key]int {
 			out[key{Missing, program}] = min(2, strings.Count(ends, string(missing)))
 		}
 	}
-	for _, test := range t.Before {
-		out[key{FailsAnyway, test}] = 1
+	for _, test := range t.Before { // without its parameters, which may say anything to a reader
+		name, _, _ := strings.Cut(test, "[")
+		out[key{FailsAnyway, plainTest().FindString(name)}] = 1
 	}
 	return out
 }
@@ -169,7 +197,7 @@ func matches(match, words []string) bool {
 // count counts the fact over the tasks.
 func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
 	ends := make([]string, len(tasks))
-	setups, dirs := map[string]int{}, map[string]int{}
+	setups, dirs, placed := map[string]int{}, map[string]int{}, 0
 	switch f.Kind {
 	case Missing:
 		for i := range tasks {
@@ -191,8 +219,14 @@ func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
 			if !matches(want, e.words) {
 				continue
 			}
-			if strings.ContainsRune(e.Ends, ran) {
-				if dirs[e.Dir]++; f.Args == "" && len(e.words) > len(want) {
+			runs := strings.ContainsRune(e.Ends, ran)
+			// A fact's place is that of the commands with its very words: another path leads there from elsewhere.
+			if (runs || f.Kind == Never) && !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(e.words, w) }) {
+				dirs[e.Dir]++
+				placed++
+			}
+			if runs {
+				if f.Kind == Works && f.Args == "" && len(e.words) > len(want) {
 					f.Args = argument(e.words[len(e.words)-1])
 				}
 				for _, s := range e.Setup {
@@ -209,7 +243,7 @@ func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
 			f.add(&tasks[i], bearsOut(f.Kind, ends[i]))
 		}
 	}
-	if dir, n := most(dirs); 2*n > f.Seen {
+	if dir, n := most(dirs); 2*n > placed {
 		f.Dir = dir
 	}
 	if setup, n := most(setups); f.Kind == Works && n >= 2 && 5*n >= 4*f.Seen {

@@ -25,7 +25,9 @@ func TestNeverStarts(t *testing.T) {
 		want    string
 	}{
 		{"five agree", agree, "javac A.java", "missing:javac"},
-		{"a runner", agree, "cd src && pytest tests/a.py | tail", "never:pytest"},
+		{"a runner", agree, "cd . && pytest tests/a.py | tail", "never:pytest"},
+		{"a runner elsewhere", agree, "cd src && pytest tests/a.py", ""},
+		{"a runner by another path", agree, "venv/bin/pytest tests/a.py", ""},
 		{"behind a wrapper", agree, "timeout 60 pytest -x", "never:pytest"},
 		{"another command", agree, "bin/test core", ""},
 		{"named only", agree, "grep pytest setup.cfg; which javac", ""},

@@ -47,6 +47,7 @@ var (
 
 	testName     = `(\S+::\S+|\w+ \([\w]+\.[\w.]+\))`
 	testFailed   = shell.Pattern(`(?m)^(?:FAILED|FAIL:|ERROR:)\s+` + testName + `|^(\S+::\S+) FAILED`)
+	plainTest    = shell.Pattern(`^(?:[\pL\pN_./-]+(?:::[\pL\pN_]+)+|\w+ \([\w.]+\))$`)
 	testPassed   = shell.Pattern(`(?m)^PASSED\s+(\S+::\S+)|^(\S+::\S+) PASSED|^(\w+ \([\w]+\.[\w.]+\)) \.\.\. ok`)
 	interpreters = shell.Pattern(`(?m)\b(Python \d\.\d+|go version go\d+\.\d+|openjdk version "\d+)`)
 	installs     = shell.Pattern(`^(?:npm (?:ci|i|install)|yarn(?: install)?|pnpm (?:i|install)|bun install|(?:python[\d.]* -m )?pip[\d.]* install|uv (?:sync|pip install)|poetry install|pipenv install|bundle install|composer install|apt(?:-get)? install|apk add|go (?:generate|mod download)|cargo fetch|dotnet restore|make (?:deps|build|install|setup)|\./configure|python[\d.]* setup\.py (?:develop|build|install|build_ext))(?:\s|$)`)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 )
 
@@ -19,6 +20,7 @@ var prose = shell.Set("to the it is this that these you we and or in of an as fo
 const (
 	maxTokens     = 140
 	bytesPerToken = 4
+	maxTasksNamed = 10 // behind a fact, for a reader; JSON has all
 )
 
 // World answers at a task's start what is there now; nil functions know nothing.
@@ -62,7 +64,7 @@ func Tell(all []Fact, w World) (text string, told []Fact) {
 	for _, h := range headings {
 		var items []string
 		for _, f := range all {
-			if len(items) == h.most || !h.fits(&f) || w.contradicts(&f) || f.repeats(told) {
+			if len(items) == h.most || !h.fits(&f) || w.contradicts(&f) {
 				continue
 			}
 			item := f.words()
@@ -89,14 +91,13 @@ const intro = "Earlier tasks in this repository (n of the tasks that tried):"
 
 // contradicts reports whether what a fact names is gone, or is there although it should not.
 func (w World) contradicts(f *Fact) bool {
-	words := strings.Fields(f.Match)
-	if f.Kind == Missing || f.Kind == Never && len(words) == 1 {
+	if f.Kind == Missing {
 		return w.Program != nil && !strings.Contains(f.Match, "/") && w.Program(f.Match)
 	}
 	if w.File == nil || f.Kind != Works && f.Kind != Timeout {
 		return false
 	}
-	return slices.ContainsFunc(words, func(word string) bool {
+	return slices.ContainsFunc(strings.Fields(f.Match), func(word string) bool {
 		return script().MatchString(word) && !w.File(path.Join(f.Dir, word)) && !w.File(word)
 	})
 }
@@ -104,30 +105,14 @@ func (w World) contradicts(f *Fact) bool {
 // script matches a relative path to a program's text.
 var script = shell.Pattern(`^\.{1,2}/|^[\w-][\w./-]*(?:/bin/\w+|\.(?:py|sh|js|ts|rb|php|pl))$|^bin/`)
 
-// repeats reports whether an earlier fact of the text says the same.
-func (f *Fact) repeats(told []Fact) bool {
-	return slices.ContainsFunc(told, func(t Fact) bool {
-		switch {
-		case t.Kind == Works && f.Kind == Works: // the longer path says where it is; one way to start it is enough
-			return names(f.Match, t.Match) || strings.HasSuffix(f.Match, " "+strings.TrimPrefix(t.Match, "./"))
-		case t.Kind == Missing && f.Kind == Never:
-			return t.Match == f.Match
-		}
-		return t.Kind == Never && f.Kind == Never && names(t.Match, f.Match)
-	})
-}
-
 // words says a fact without its heading.
 func (f *Fact) words() string {
-	s := "`" + f.Match + "`"
-	if f.Kind == Works {
-		s = "`" + strings.TrimSpace(f.Match+" "+f.Args) + "`"
-		if f.Dir != "" {
-			s += " in `" + f.Dir + "`"
-		}
-		if f.Setup != "" {
-			return fmt.Sprintf("%s (%d of %d, after `%s` in %d)", s, f.Seen, f.Of, f.Setup, f.SetupN)
-		}
+	s := "`" + strings.TrimSpace(f.Match+" "+f.Args) + "`"
+	if f.Dir != "" {
+		s += " in `" + f.Dir + "`"
+	}
+	if f.Setup != "" {
+		return fmt.Sprintf("%s (%d of %d, after `%s` in %d)", s, f.Seen, f.Of, f.Setup, f.SetupN)
 	}
 	return fmt.Sprintf("%s (%d of %d)", s, f.Seen, f.Of)
 }
@@ -145,17 +130,32 @@ func (f *Fact) String() string {
 // counted matches the counts of a fact's words; a command that came first stays.
 var counted = shell.Pattern(" \\(\\d+ of \\d+(?:(, after `[^`]+`) in \\d+)?\\)")
 
-// Brief words a fact for a file that stays: without counts, which change with each task.
+// Brief words a fact for a file that stays: with the least number of tasks, so that few new tasks change it.
 func (f *Fact) Brief() string {
 	if f.Line != "" {
 		return f.Line
 	}
-	return counted().ReplaceAllString(f.String(), "$1") + "."
+	least := 1
+	for least*2 <= f.Seen {
+		least *= 2
+	}
+	return fmt.Sprintf("%s, in at least %s%s.", counted().ReplaceAllString(f.String(), "$1"), quote.Number(least, "task"), f.places())
+}
+
+// places names the environments of a fact, without those that another says more of.
+func (f *Fact) places() string {
+	envs := slices.DeleteFunc(slices.Clone(f.Envs), func(env string) bool {
+		return slices.ContainsFunc(f.Envs, func(e string) bool { return strings.HasPrefix(e, env+" ") })
+	})
+	if len(envs) == 0 {
+		return ""
+	}
+	return " on " + strings.Join(envs, ", ")
 }
 
 // NeverStarts returns the fact by which a command would never start, where enough tasks agree and no user words it
 // otherwise, and the facts of what runs tests. A line that has another way out, installs something or only asks for a
-// version is not meant.
+// version is not meant, nor is a program by another path or in another directory than the fact's.
 func NeverStarts(known []Fact, command string) (f *Fact, works []Fact) {
 	if strings.Contains(command, "||") {
 		return nil, nil
@@ -165,8 +165,8 @@ func NeverStarts(known []Fact, command string) (f *Fact, works []Fact) {
 			return nil, nil
 		}
 		for i := range known {
-			k := &known[i]
-			if f == nil && k.Line == "" && k.Holds() && (k.Kind == Missing && c.words[0] == k.Match || k.Kind == Never && matches(strings.Fields(k.Match), c.words)) {
+			k, want := &known[i], strings.Fields(known[i].Match)
+			if f == nil && k.Line == "" && k.Holds() && c.words[0] == want[0] && (k.Kind == Missing || path.Clean(c.dir) == path.Clean(k.Dir) && matches(want, c.words)) {
 				f = k
 			}
 		}
@@ -181,18 +181,27 @@ func NeverStarts(known []Fact, command string) (f *Fact, works []Fact) {
 
 // Source says where a fact was seen: how it is named, when, by whom, and the tasks behind it.
 func (f *Fact) Source() string {
-	s := f.ID() + ", last seen " + f.Last.Local().Format("2006-01-02")
+	s := f.ID()
+	if len(f.Tasks) == 0 { // a user's line
+		return s + ", which no task bears out"
+	}
+	s += ", last seen " + f.Last.Local().Format("2006-01-02")
 	if len(f.Agents) > 0 {
 		s += " by " + strings.Join(f.Agents, ", ")
 	}
-	if len(f.Envs) > 0 {
-		s += " on " + strings.Join(f.Envs, ", ")
-	}
-	s += ": " + strings.Join(f.Tasks, " ")
+	s += f.places() + ": " + latest(f.Tasks)
 	if len(f.Others) > 0 {
-		s += "; otherwise in " + strings.Join(f.Others, " ")
+		s += "; otherwise in " + latest(f.Others)
 	}
 	return s
+}
+
+// latest names the last tasks of a list.
+func latest(tasks []string) string {
+	if n := len(tasks) - maxTasksNamed; n > 0 {
+		return fmt.Sprintf("%s and %d earlier", strings.Join(tasks[n:], " "), n)
+	}
+	return strings.Join(tasks, " ")
 }
 
 // Find returns the fact of a list that a user names: by its ID, or by its words if these name one.
