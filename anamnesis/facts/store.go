@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,13 +155,20 @@ func (r *Repo) Correct(id, line string) error {
 	})
 }
 
-// Facts returns what the tasks bear out, as the user corrected it.
+// Facts returns what the tasks bear out, as the user corrected it. A user's line stays when they do no more.
 func (r *Repo) Facts() []Fact {
 	var out []Fact
+	lines := maps.Clone(r.Lines)
 	for _, f := range Count(r.Tasks) {
-		line, corrected := r.Lines[f.ID()]
+		line, corrected := lines[f.ID()]
+		delete(lines, f.ID())
 		if f.Line = line; !corrected || line != "" {
 			out = append(out, f)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(lines)) {
+		if kind, match, _ := strings.Cut(id, ":"); lines[id] != "" {
+			out = append(out, Fact{Kind: Kind(kind), Match: match, Line: lines[id]})
 		}
 	}
 	return out

@@ -68,7 +68,7 @@ func TestStore(t *testing.T) {
 	}
 	done.Wait()
 	for _, r := range []*Repo{open("", "clone:/a:1"), open("commit:1", "remote:new.org/a", "clone:/b:2")} {
-		if f := r.Facts(); len(r.Tasks) != 20 || len(f) != 2 || f[1].Seen != 20 || r.Tasks[0].ID != "t1" || r.Tasks[19].ID != "t20" {
+		if f := r.Facts(); len(r.Tasks) != 20 || len(f) != 1 || f[0].Seen != 20 || r.Tasks[0].ID != "t1" || r.Tasks[19].ID != "t20" {
 			t.Fatalf("%d tasks, %+v", len(r.Tasks), f)
 		}
 	}
@@ -76,12 +76,25 @@ func TestStore(t *testing.T) {
 		t.Fatal("another repository has these facts")
 	}
 	r := open("", "clone:/a:1")
-	if err := errors.Join(r.Correct("never:pytest", ""), r.Correct("missing:pytest", "Run pytest in the container.")); err != nil {
+	const line = "Run pytest in the container."
+	if err := r.Correct("missing:pytest", line); err != nil {
 		t.Fatal(err)
 	}
-	text, _ := Tell(open("commit:1", "clone:/b:2").Facts(), World{})
-	if want := intro + "\nRun pytest in the container."; text != want {
-		t.Errorf("%q, want %q", text, want)
+	// The line stays when tasks that followed it contradict the count.
+	for _, more := range [][]Task{nil, tasks(repeat(40, call(0, "ctest", "fine"), pytestRan)...)[20:]} {
+		if err := r.Add(more...); err != nil {
+			t.Fatal(err)
+		}
+		list := open("commit:1", "clone:/b:2").Facts()
+		if f := Find(list, "missing:pytest"); f == nil || f.String() != line || (len(f.Tasks) == 0) != (more != nil) || strings.Contains(f.Source(), "0001") {
+			t.Errorf("%+v", list)
+		}
+		if text, _ := Tell(list, World{}); !strings.HasPrefix(text, intro+"\n"+line) {
+			t.Errorf("told %q", text)
+		}
+	}
+	if err := r.Correct("missing:pytest", ""); err != nil || Find(r.Facts(), "missing:pytest") != nil {
+		t.Errorf("dropped: %+v, %v", r.Facts(), err)
 	}
 }
 
