@@ -3,10 +3,13 @@ package memory
 import (
 	"cmp"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/shell"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
@@ -43,7 +46,7 @@ func (m *Memory) Met(c op.Call, res *tool.Result, shows bool) *op.CardsRecalled 
 		}
 		rec.Met = append(rec.Met, c.ID)
 		h := recalled.Hit{Card: c, Trust: m.trust(c), Missing: recalled.Missing(c, m.dir)}
-		if shows && m.helps(&h) && (best == nil || better(&h, best)) {
+		if shows && m.helps(&h, args.Command) && (best == nil || better(&h, best)) {
 			best = &h
 		}
 	}
@@ -59,16 +62,27 @@ func (m *Memory) Met(c op.Call, res *tool.Result, shows bool) *op.CardsRecalled 
 	return rec
 }
 
-// helps reports whether a card about the error of a result may be shown with it.
-func (m *Memory) helps(h *recalled.Hit) bool {
+// helps reports whether a card about the error of a command may be shown with its result.
+func (m *Memory) helps(h *recalled.Hit, command string) bool {
 	e, repo := m.evidence(h.Card), m.State().Opened.Repo
 	here := repo != "" && h.Card.Scope.Repo == repo
 	lesson := e.derived && e.paired && here && !m.Home.ReviewedOnly && h.Card.Provenance.Model != anamnesis.WriterExtractor
-	return (!h.Trust.Withheld || lesson) && !(here && recalled.SubjectGone(h.Card, h.Missing))
+	return (!h.Trust.Withheld || lesson && !m.namesWritten(command)) && !(here && recalled.SubjectGone(h.Card, h.Missing))
 }
 
 // better reports whether a card is to be shown before another: one that is believed further, or is newer.
 func better(a, b *recalled.Hit) bool {
 	rungs := []recalled.Rung{recalled.Hypothesis, recalled.Verified, recalled.ReviewedRung}
 	return cmp.Or(slices.Index(rungs, a.Trust.Rung)-slices.Index(rungs, b.Trust.Rung), a.Card.Created.Compare(b.Card.Created)) > 0
+}
+
+// namesWritten reports whether a command names a file of the directory that an earlier step of the task wrote. Its
+// failure may lie in that file, of which a lesson of one other task knows nothing.
+func (m *Memory) namesWritten(command string) bool {
+	begun, err := m.StepEndedAt(0)
+	ended, eerr := m.StepEndedAt(m.State().Current)
+	return err == nil && eerr == nil && slices.ContainsFunc(shell.Words(command), func(w string) bool {
+		info, err := os.Stat(filepath.Join(m.dir, w))
+		return err == nil && info.Mode().IsRegular() && info.ModTime().After(begun) && info.ModTime().Before(ended)
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/pair"
+	"anamnesis/anamnesis/shell"
 )
 
 // Options of a replay.
@@ -121,16 +122,27 @@ func (s *source) replay(ctx context.Context, answer func(Answer) error) (SourceR
 	return out, nil
 }
 
-// earlierPairs holds the latest pair of each repository and failure, in words.
-type earlierPairs map[string]string
+// earlierPairs holds what pairs say of each repository and failure.
+type earlierPairs map[string]earlier
+
+type earlier struct {
+	text string // the latest pair, in words
+	runs int    // that had one
+}
 
 // learn adds the pairs that the product finds in a run.
 func (e earlierPairs) learn(r *recorded) {
+	here := map[string]string{}
 	for _, p := range pair.Find(r.Calls) {
-		e[r.Repo+"\n"+p.Failure.Signature] = strings.Join(slices.Concat(p.Ran, p.Files, []string{pair.Main(r.Calls[p.Fixed].Command)}), "\n")
+		here[r.Repo+"\n"+p.Failure.Signature] = strings.Join(slices.Concat(p.Ran, p.Files, []string{pair.Main(r.Calls[p.Fixed].Command)}), "\n")
+	}
+	for key, text := range here {
+		e[key] = earlier{text, e[key].runs + 1}
 	}
 }
 
+// answer is empty where a lesson would not be shown: a failure of a program that the run itself wrote is answered
+// once the lesson held in a second run.
 func (e earlierPairs) answer(q *question, r *recorded) []string {
 	if q.Call >= len(r.Calls) {
 		return nil
@@ -138,8 +150,19 @@ func (e earlierPairs) answer(q *question, r *recorded) []string {
 	failed := r.Calls[q.Call].Output
 	failed.Error = true // the question is about a failure
 	f, _ := failure.Read(failed)
-	if text := e[r.Repo+"\n"+f.Signature]; text != "" && f.Signature != "" {
-		return []string{text}
+	found := e[r.Repo+"\n"+f.Signature]
+	if f.Signature == "" || found.runs == 0 || found.runs == 1 && namesWritten(failed.Command, r.Calls[:q.Call]) {
+		return []string{}
 	}
-	return []string{}
+	return []string{found.text}
+}
+
+// namesWritten reports whether a command names a file that an earlier one wrote.
+func namesWritten(command string, earlier []pair.Call) bool {
+	words := shell.Words(command)
+	return slices.ContainsFunc(earlier, func(c pair.Call) bool {
+		return slices.ContainsFunc(shell.Parts(c.Command), func(p shell.Part) bool {
+			return slices.ContainsFunc(p.Redirects, func(r shell.Redirect) bool { return r.Writes() && slices.Contains(words, r.File.Text) })
+		})
+	})
 }
