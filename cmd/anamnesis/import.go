@@ -23,9 +23,8 @@ func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [AGENT] [PATH…]",
 		Short: "Read past sessions of Claude Code, Codex, opencode, Gemini CLI and Kimi Code",
-		Long: `Import past sessions of other coding agents. Each becomes a task that can be read, with the file
-versions that the agent kept as snapshots, and each command that failed and later succeeded
-is listed by 'anamnesis kb repairs'. AGENT is claude-code, codex, opencode, gemini or kimi (default: all).
+		Long: `Import past sessions of other coding agents. Each becomes a task that can be read, without
+snapshots, and each command that failed and later succeeded is listed by 'anamnesis kb repairs'. AGENT is claude-code, codex, opencode, gemini or kimi (default: all).
 Without PATH, sessions that began in this directory are read; --all reads those of every
 directory. PATH is a session file or a folder of such files; for opencode, the output of
 'opencode export ID'. Counts are shown first, and nothing is written before you agree (--yes).

@@ -25,7 +25,6 @@ type Sessions struct {
 
 	agent    sessions.Agent // whose sessions are read; empty: of all
 	usual    bool           // the user named no file
-	stores   string         // of opencode's snapshots
 	database bool           // opencode has one here, which is not read
 }
 
@@ -34,7 +33,6 @@ const inDatabase = "opencode keeps its sessions in a database: write one to a fi
 // FindSessions lists the files that arguments name: an agent, and files or folders. all
 // means the sessions of every directory.
 func FindSessions(args []string, all bool, getenv func(string) string) (src Sessions, err error) {
-	src.stores = filepath.Join(cmp.Or(getenv("XDG_DATA_HOME"), filepath.Join(getenv("HOME"), ".local", "share")), "opencode", "snapshot")
 	agents := sessions.Agents()
 	if len(args) > 0 && slices.Contains(agents, sessions.Agent(args[0])) {
 		src.agent = sessions.Agent(args[0])
@@ -58,7 +56,8 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 			src.Here, err = session.RealDir(".")
 		}
 		src.Named, src.usual = src.Paths, true
-		if _, err := os.Stat(filepath.Join(filepath.Dir(src.stores), "opencode.db")); err == nil {
+		data := cmp.Or(getenv("XDG_DATA_HOME"), filepath.Join(getenv("HOME"), ".local", "share"))
+		if _, err := os.Stat(filepath.Join(data, "opencode", "opencode.db")); err == nil {
 			src.database = len(agents) > 1
 		}
 		return src, err
@@ -113,7 +112,6 @@ const maxDamage = 5
 // with how many were read.
 func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(done, all int)) (Batch, error) {
 	b := Batch{Skipped: []string{}, Damaged: []string{}, database: src.database}
-	im.stores = src.stores
 	for i, path := range src.Paths {
 		if err := ctx.Err(); err != nil {
 			return b, err

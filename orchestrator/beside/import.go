@@ -17,7 +17,6 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/beside/kept"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/redact"
@@ -59,8 +58,6 @@ type Imported struct {
 type Importer struct {
 	svc   *session.Service
 	count map[string]*tokens.Counter // by encoding
-
-	stores string // of opencode's snapshots
 }
 
 // NewImporter returns an importer into a service's home.
@@ -99,14 +96,6 @@ func splitGrown(s *sessions.Session, st *state.State) {
 				s.Steps[k].Parent++
 			}
 		}
-		moved := map[int]sessions.Kept{}
-		for k, files := range s.Kept {
-			if k >= i {
-				k++
-			}
-			moved[k] = files
-		}
-		s.Kept = moved
 	}
 }
 
@@ -124,7 +113,7 @@ func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string
 	if err != nil {
 		return done, err
 	}
-	defer func() { err = session.JoinClose(err, errors.Join(w.journal.Close(), w.kept.Close())) }()
+	defer func() { err = session.JoinClose(err, w.journal.Close()) }()
 	if done.Had, err = w.check(s); err != nil {
 		return done, fmt.Errorf("%s: %w", file, err)
 	}
@@ -145,7 +134,6 @@ func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string
 type stream struct {
 	journal *journal.Journal
 	state   *state.State
-	kept    *kept.Keeper
 }
 
 // fold folds the posted operations.
@@ -181,22 +169,28 @@ func (im *Importer) open(ctx context.Context, s *sessions.Session, file string) 
 	if err != nil {
 		return nil, err
 	}
-	w := &stream{journal: j, state: state.FromSnapshot(j.Log()), kept: kept.New(h, s, task, im.stores)}
+	w := &stream{journal: j, state: state.FromSnapshot(j.Log())}
 	err = taskdir.EachDecoded(j.Log().Since(w.state.Last), func(o op.Op) error { return state.Fold(w.state, o) })
 	if err == nil {
 		err = w.fold()
 	}
 	if err == nil && w.state.Last == 0 {
 		err = w.begin(ctx, s, file, &op.TaskOpened{
-			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: h.Store(kept.Folder(h, task)), Model: s.Model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
+			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: keptStore(h, task), Model: s.Model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
 			Encoding: row.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
 			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version, Began: s.Start},
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(err, j.Close(), w.kept.Close())
+		return nil, errors.Join(err, j.Close())
 	}
 	return w, nil
+}
+
+// keptStore is the store of an imported task. It is empty, except that earlier versions of this
+// program saved the file versions that some agents keep in it.
+func keptStore(h taskdir.Home, task string) string {
+	return h.Store(filepath.Join(h.Task(task), "kept"))
 }
 
 // repoOf names the project of a directory, which may be gone.
@@ -211,9 +205,6 @@ func repoOf(dir string) string {
 func (w *stream) begin(ctx context.Context, s *sessions.Session, file string, opened *op.TaskOpened) error {
 	said := strings.Join(s.Steps[0].Said, "\n\n")
 	saved := &op.WorldSaved{Error: noSnapshot, Mark: "[step 0]"}
-	if err := w.kept.Save(ctx, -1, saved); err != nil {
-		return err
-	}
 	return w.post(context.WithoutCancel(ctx), opened,
 		&op.UserSaid{Text: cmp.Or(said, "(the session names no request)"), Source: op.SourceRequest}, saved)
 }
@@ -260,9 +251,6 @@ func (w *stream) step(ctx context.Context, s *sessions.Session, i int) error {
 	bodies = append(bodies, &op.ModelAsked{LastSeq: w.state.Last + uint64(len(bodies)), Tokens: st.Usage.Prompt}, reply)
 	bodies = append(bodies, results...)
 	saved := &op.WorldSaved{Parent: st.Parent + 1, Error: noSnapshot, Mark: fmt.Sprintf("[step %d]", i+1)}
-	if err := w.kept.Save(ctx, i, saved); err != nil {
-		return err
-	}
 	return w.post(ctx, append(bodies, saved)...)
 }
 

@@ -3,10 +3,7 @@ package beside_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +18,6 @@ import (
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/worldstate"
 )
 
 func service(t *testing.T) *session.Service {
@@ -213,139 +209,6 @@ func TestImportedDate(t *testing.T) {
 	rows, err := svc.Tasks()
 	if err != nil || len(rows) != 1 || !rows[0].Changed.Equal(began) {
 		t.Errorf("listed %+v, %v", rows, err)
-	}
-}
-
-// TestKept: what an agent kept of files becomes snapshots of the task's own, in which a
-// file is as it was last kept on the path to a step. What cannot be read or must not be
-// written is left out.
-func TestKept(t *testing.T) {
-	svc := service(t)
-	im := beside.NewImporter(svc)
-	old := t.TempDir()
-	copied := func(text string) string {
-		name := filepath.Join(old, text)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	s := example()
-	s.Kept = map[int]sessions.Kept{
-		-1: {Files: map[string]string{"a.go": copied("first"), ".git/HEAD": copied("ref: refs/heads/x"), ".git/info/exclude": copied("a.go"), "gone": filepath.Join(old, "absent")}},
-		1:  {Files: map[string]string{"a.go": copied("left"), "a.go/b": copied("x")}},
-		2:  {Files: map[string]string{"b/c": copied("new"), strings.Repeat("n", 300): copied("x")}},
-		3:  {Files: map[string]string{"a.go": ""}},
-	}
-	done, err := im.Import(t.Context(), s, "f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := svc.State(done.Task)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for step, want := range map[int]string{0: "a.go=first", 2: "a.go=left", 3: "a.go=first b/c=new", 4: "b/c=new"} {
-		if got := filesAt(t, svc, done.Task, step); got != want {
-			t.Errorf("step %d holds %q, want %q", step, got, want)
-		}
-	}
-	if st.Steps.At(1).Saved {
-		t.Error("step 1 has a snapshot, and nothing was kept then")
-	}
-	if _, err := os.Stat(filepath.Join(svc.Home.Task(done.Task), "kept")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder of the files is left: %v", err)
-	}
-}
-
-// filesAt lists the files of a step with what is in them.
-func filesAt(t *testing.T, svc *session.Service, task string, step int) string {
-	t.Helper()
-	w, ends, _, err := svc.StepWorlds(task, step)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	var files []string
-	for dirs := []string{""}; len(dirs) > 0; dirs = dirs[1:] {
-		list, err := w.List(t.Context(), ends[0], dirs[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, it := range list {
-			if it.Type == "dir" {
-				dirs = append(dirs, it.Path)
-				continue
-			}
-			var text bytes.Buffer
-			if err := w.Content(t.Context(), ends[0], it.Path, &text); err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, it.Path+map[string]string{"file": "=", "link": ">"}[it.Type]+text.String())
-		}
-	}
-	slices.Sort(files)
-	return strings.Join(files, " ")
-}
-
-// TestOpenCodeSnapshots: the trees that a session names are read from opencode's
-// repository of the project, below whose top the session worked.
-func TestOpenCodeSnapshots(t *testing.T) {
-	svc, data, top := service(t), t.TempDir(), t.TempDir()
-	put := func(name, text string) {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sum := sha1.Sum([]byte(top))
-	store := filepath.Join(data, "opencode", "snapshot", "project", hex.EncodeToString(sum[:]))
-	w, err := worldstate.Open(top, store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	tree := func() string {
-		snap, err := w.SaveNext(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return snap.Tree
-	}
-	put(filepath.Join(top, "sub", "a"), "one")
-	put(filepath.Join(top, "b"), "outside")
-	if err := os.Symlink("a", filepath.Join(top, "sub", "link")); err != nil {
-		t.Fatal(err)
-	}
-	first := tree()
-	put(filepath.Join(top, "sub", "a"), "two")
-	second := tree()
-	export := filepath.Join(t.TempDir(), "export.json")
-	put(export, fmt.Sprintf(`{"info":{"id":"o","projectID":"project","directory":%q,"version":"1.0.0"},"messages":[
-{"info":{"role":"user"},"parts":[{"type":"text","text":"Go"}]},
-{"info":{"role":"assistant"},"parts":[{"type":"step-start","snapshot":%q},{"type":"text","text":"Done."},{"type":"step-finish","snapshot":%q}]},
-{"info":{"role":"assistant"},"parts":[{"type":"step-start","snapshot":%q},{"type":"text","text":"More."},{"type":"step-finish","snapshot":"0000000000000000000000000000000000000001"}]}]}`,
-		filepath.Join(top, "sub"), first, second, second))
-	src, err := beside.FindSessions([]string{export}, false, func(name string) string { return map[string]string{"XDG_DATA_HOME": data}[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
-	im := beside.NewImporter(svc)
-	batch, err := im.Examine(t.Context(), src, func(int, int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := im.ImportAll(t.Context(), batch, func(int, int) {})
-	if err != nil || len(report.Sessions) != 1 {
-		t.Fatalf("%+v, %v", report, err)
-	}
-	task := report.Sessions[0].Task
-	for step, want := range []string{"a=one link>a", "a=two link>a"} {
-		if got := filesAt(t, svc, task, step); got != want {
-			t.Errorf("step %d holds %q, want %q", step, got, want)
-		}
-	}
-	if st, err := svc.State(task); err != nil || st.Steps.At(2).Saved {
-		t.Errorf("a step whose tree is gone has a snapshot; %v", err)
 	}
 }
 

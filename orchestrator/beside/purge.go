@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/beside/client"
-	"anamnesis/orchestrator/beside/kept"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
@@ -48,7 +47,7 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // a later session of that id is looked up anew
 			_ = os.Remove(client.Session(all(h), t.Agent, st.Opened.Origin.Session))
 		}
-		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(deliveredFile(h, t.ID)), os.RemoveAll(countFile(h, t.ID)), os.RemoveAll(h.Store(kept.Folder(h, t.ID)))); err != nil {
+		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(deliveredFile(h, t.ID)), os.RemoveAll(countFile(h, t.ID)), os.RemoveAll(keptStore(h, t.ID))); err != nil {
 			return err
 		}
 	}

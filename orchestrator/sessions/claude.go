@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -63,26 +62,9 @@ type claudeReader struct {
 	reply  map[string]int    // steps by message id
 	last   string            // the line before, of those in parent
 	main   bool              // a line that is no subagent's was seen
-	kept   []claudeKept
 }
 
-// claudeKept is a line about copies of files, which are in ~/.claude/file-history/SESSION: of
-// all files as they were at a message of the user's, or of one more that was edited since.
-type claudeKept struct {
-	MessageID string `json:"messageId"`
-	Snapshot  struct {
-		Backups map[string]claudeBackup `json:"trackedFileBackups"`
-	} `json:"snapshot"`
-	Of     string       `json:"snapshotMessageId"`
-	Path   string       `json:"trackingPath"`
-	Backup claudeBackup `json:"backup"`
-}
-
-type claudeBackup struct {
-	Name string `json:"backupFileName"` // empty: there was no file
-}
-
-func readClaude(path string, data []byte) (*Session, error) {
+func readClaude(data []byte) (*Session, error) {
 	r := claudeReader{s: &Session{Agent: Claude}, parent: map[string]string{}, step: map[string]int{}, said: map[string]string{}, reply: map[string]int{}}
 	var side []claudeLine
 	err := r.s.eachLine(data, func(raw []byte) error {
@@ -95,12 +77,6 @@ func readClaude(path string, data []byte) (*Session, error) {
 		}
 		switch kind.Type { // others say nothing of the work, and may have any form
 		case "user", "assistant", "system", "attachment":
-		case "file-history-snapshot", "file-history-delta":
-			var k claudeKept
-			if json.Unmarshal(raw, &k) == nil {
-				r.kept = append(r.kept, k)
-			}
-			return nil
 		default:
 			return nil
 		}
@@ -121,7 +97,6 @@ func readClaude(path string, data []byte) (*Session, error) {
 		return nil, err
 	}
 	if r.main {
-		r.readCopies(filepath.Join(filepath.Dir(path), "..", "..", "file-history", filepath.Base(r.s.ID)))
 		return r.s, nil
 	}
 	for i := range side { // a subagent's own file
@@ -135,26 +110,6 @@ func readClaude(path string, data []byte) (*Session, error) {
 		}
 	}
 	return r.s, nil
-}
-
-// readCopies takes over the copies of files: they are as of the step before a message.
-func (r *claudeReader) readCopies(dir string) {
-	for _, k := range r.kept {
-		if k.Of != "" {
-			k.MessageID, k.Snapshot.Backups = k.Of, map[string]claudeBackup{k.Path: k.Backup}
-		}
-		if _, known := r.parent[k.MessageID]; !known {
-			continue
-		}
-		step, _ := r.above(k.MessageID)
-		for name, b := range k.Snapshot.Backups {
-			from := ""
-			if b.Name != "" {
-				from = filepath.Join(dir, filepath.Base(b.Name))
-			}
-			r.s.addCopy(step, name, from)
-		}
-	}
 }
 
 func (r *claudeReader) line(l *claudeLine) error {

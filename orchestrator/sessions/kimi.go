@@ -45,17 +45,7 @@ type kimiLine struct {
 	Environment struct {
 		Cwd string `json:"cwd"`
 	} `json:"environmentDisclosure"`
-	Count   int                 `json:"count"`
-	Path    string              `json:"path"`
-	Entry   kimiKept            `json:"entry"`
-	Phase   string              `json:"phase"`
-	Entries map[string]kimiKept `json:"entries"`
-}
-
-// kimiKept is a version of a file in the agent's folder. Without a key there was no file, or
-// it was too large.
-type kimiKept struct {
-	Key string `json:"key"`
+	Count int `json:"count"`
 }
 
 func readKimi(path string, data []byte) (*Session, error) {
@@ -72,7 +62,7 @@ func readKimi(path string, data []byte) (*Session, error) {
 			return err
 		}
 		switch kind.Type {
-		case "metadata", "profile.bind", "turn.prompt", "llm.request", "context.append_loop_event", "context.undo", "file_history.tracked", "file_history.checkpoint":
+		case "metadata", "profile.bind", "turn.prompt", "llm.request", "context.append_loop_event", "context.undo":
 		default:
 			return nil
 		}
@@ -102,8 +92,6 @@ func readKimi(path string, data []byte) (*Session, error) {
 				return fmt.Errorf("%w: an undo of %d turns, of %d", ErrNewer, l.Count, len(turns))
 			}
 			current, turns, said = turns[len(turns)-l.Count], turns[:len(turns)-l.Count], nil
-		case "file_history.tracked", "file_history.checkpoint":
-			s.kimiKept(&l, filepath.Dir(path), turns, current)
 		case "context.append_loop_event":
 			if l.Event.Type == "step.begin" {
 				s.begin(current, said, time.UnixMilli(l.Time).UTC())
@@ -131,25 +119,6 @@ func kimiState(s *Session, path string) {
 	}
 	if name := filepath.Base(agent); name != "main" {
 		s.ID += "_" + name
-	}
-}
-
-// kimiKept takes over what Kimi kept of files: of each that a turn edits first as it was, and
-// at the turn's end those that have changed.
-func (s *Session) kimiKept(l *kimiLine, agent string, turns []int, current int) {
-	if l.Type == "file_history.tracked" {
-		l.Entries = map[string]kimiKept{l.Path: l.Entry}
-	}
-	at := current
-	if l.Phase != "end" && len(turns) > 0 {
-		at = turns[len(turns)-1]
-	}
-	for name, e := range l.Entries {
-		from := "" // also where the key leads out of the agent's folder
-		if filepath.IsLocal(e.Key) {
-			from = filepath.Join(agent, e.Key)
-		}
-		s.addCopy(at, name, from)
 	}
 }
 

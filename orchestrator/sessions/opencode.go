@@ -10,7 +10,6 @@ import (
 // openCodeInfo describes the session in what `opencode export` writes.
 type openCodeInfo struct {
 	ID        string `json:"id"`
-	ProjectID string `json:"projectID"`
 	Directory string `json:"directory"`
 	Version   string `json:"version"`
 	Time      struct {
@@ -41,7 +40,6 @@ type openCodeMessage struct {
 
 type openCodePart struct {
 	Type      string `json:"type"`
-	Snapshot  string `json:"snapshot"` // a git tree
 	Text      string `json:"text"`
 	Synthetic bool   `json:"synthetic"`
 	Ignored   bool   `json:"ignored"`
@@ -69,7 +67,7 @@ func readOpenCode(o *object) (*Session, error) {
 	if err := major(OpenCode, e.Version, "1"); err != nil {
 		return nil, err
 	}
-	s := &Session{Agent: OpenCode, ID: e.ID, Dir: e.Directory, Version: e.Version, Project: e.ProjectID, Kept: map[int]Kept{}, Start: time.UnixMilli(e.Time.Created).UTC()}
+	s := &Session{Agent: OpenCode, ID: e.ID, Dir: e.Directory, Version: e.Version, Start: time.UnixMilli(e.Time.Created).UTC()}
 	var said []string
 	err := s.eachMessage(o, func(raw []byte) error {
 		var m openCodeMessage
@@ -94,11 +92,6 @@ func readOpenCode(o *object) (*Session, error) {
 		for _, p := range m.Parts {
 			if err := st.openCodePart(&p); err != nil {
 				return err
-			}
-			if at := len(s.Steps) - 1; p.Type == "step-finish" && p.Snapshot != "" {
-				s.Kept[at] = Kept{Tree: p.Snapshot}
-			} else if p.Type == "step-start" && at == 0 && p.Snapshot != "" && s.Kept[-1].Tree == "" {
-				s.Kept[-1] = Kept{Tree: p.Snapshot}
 			}
 		}
 		return nil

@@ -71,36 +71,8 @@ type Session struct {
 	Version string // of the agent
 	Start   time.Time
 	Steps   []Step
-	// Kept says what the agent itself kept of files, by the index of the step that had just
-	// ended; -1: when the session began.
-	Kept    map[int]Kept
-	Project string // opencode's id of the project, by which its snapshots are found
 	// Damage names each part of the file that could not be read and was left out.
 	Damage []string
-}
-
-// Kept is what an agent kept of files at one moment.
-type Kept struct {
-	// Files are copies, by the path in the session's directory. Where none can be read, the
-	// file was not there, or is not known.
-	Files map[string]string
-	Tree  string // opencode: the git tree of all files, in its snapshots
-}
-
-// addCopy records a copy of a file as it was when step i had ended. Files outside the session's
-// directory are left out.
-func (s *Session) addCopy(i int, path, from string) {
-	path = relativePath(s.Dir, path)
-	if !filepath.IsLocal(path) {
-		return
-	}
-	if s.Kept == nil {
-		s.Kept = map[int]Kept{}
-	}
-	if s.Kept[i].Files == nil {
-		s.Kept[i] = Kept{Files: map[string]string{}}
-	}
-	s.Kept[i].Files[filepath.ToSlash(filepath.Clean(path))] = from
 }
 
 // Step is one reply of the model, and what came of its calls.
@@ -259,7 +231,7 @@ func parse(path string, data []byte) (*Session, error) {
 			case h.Type == "" && h.SessionID != "" && h.StartTime != "", h.Type == "gemini" && h.ID != "":
 				return readGemini(path, data, nil)
 			case h.SessionID != "" && h.Type != "":
-				return readClaude(path, data)
+				return readClaude(data)
 			}
 		}
 		if n > headLines {

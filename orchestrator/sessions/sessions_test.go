@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -82,23 +81,6 @@ func TestRead(t *testing.T) {
 		if u := s.Steps[0].Usage; u.Prompt != 10 || u.Completion != 2 {
 			t.Errorf("%s: usage %+v", agent, u)
 		}
-	}
-}
-
-// TestKeptFiles: copies that Kimi made of files belong to the step before the turn that
-// edits them, or to the turn's last one. What lies outside its folder is no copy.
-func TestKeptFiles(t *testing.T) {
-	s, err := sessions.Read(filepath.Join("testdata", filepath.FromSlash(samples[sessions.Kimi].path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join("testdata", "kimi", "session_k", "agents", "main", "file-history")
-	want := map[int]sessions.Kept{
-		0: {Files: map[string]string{"a.go": filepath.Join(folder, "a@v1"), "b.go": ""}},
-		3: {Files: map[string]string{"a.go": filepath.Join(folder, "a@v2"), "c.go": "", "d.go": ""}},
-	}
-	if !reflect.DeepEqual(s.Kept, want) {
-		t.Errorf("kept %v, want %v", s.Kept, want)
 	}
 }
 

@@ -62,7 +62,7 @@ func words(k remedy.Kind) string {
 		remedy.ListTasks:       "'anamnesis tasks' lists them",
 		remedy.FindStream:      "'anamnesis doctor %' searches for a lost one",
 		remedy.ShowTimeline:    "'anamnesis timeline %' shows that",
-		remedy.ReadImported:    "'anamnesis timeline %' shows it, 'anamnesis world show --task % STEP:FILE' a file that the agent kept",
+		remedy.ReadImported:    "'anamnesis timeline %' shows it",
 		remedy.Salvage:         "'anamnesis doctor %' lists what is intact, and copies it",
 		remedy.Resume:          "'anamnesis resume %' continues it",
 		remedy.Request:         "'anamnesis resume % \"…\"' continues it with your words",
