@@ -37,7 +37,7 @@ func (a *app) kbCommand() *cobra.Command {
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbNewCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir), a.kbRepairsCommand(&dir),
 		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbFactsCommand(), a.kbRebuildCommand(&dir))
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
-	cmd.AddCommand(a.kbImportCommand(&dir), a.kbExportCommand(&dir), a.kbSyncCommand(&dir), a.kbRedactCommand(&dir))
+	cmd.AddCommand(a.kbExportCommand(&dir), a.kbSyncCommand(&dir), a.kbRedactCommand(&dir))
 	return cmd
 }
 

@@ -9,34 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
 )
-
-func (a *app) kbImportCommand(dir *string) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "import PATH…",
-		Short: "Make drafts of notes (CLAUDE.md, AGENTS.md), folders of markdown, or other people's cards",
-		Long: `Make drafts of existing notes: each list item or paragraph of a markdown file becomes a card,
-named by its headings and first words. Files that are cards are imported unchanged. No task is
-shown an imported card before you reviewed it. Importing again adds only new content.`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: a.withKB(dir, created, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
-			line := view.NewProgress(a.stderr)
-			got, err := cardfile.Import(cmd.Context(), store, paths, line.Step)
-			line.Clear()
-			if err != nil {
-				return err
-			}
-			a.warnHistory(store)
-			return a.show(got, func() { a.out().Imported(got) })
-		}),
-	}
-	return a.jsonFlag(cmd, "one JSON object")
-}
 
 func (a *app) kbExportCommand(dir *string) *cobra.Command {
 	var h handoutFlags

@@ -274,18 +274,6 @@ func (o *Printer) History(revs []history.Revision, brief bool) {
 	}
 }
 
-// Imported says what an import of notes did.
-func (o *Printer) Imported(got cardfile.Imported) {
-	for _, s := range got.Skipped {
-		o.Notef("passed by: %s: %s", cardfile.PathText(s.Path), OneLine(s.Why))
-	}
-	for _, id := range got.Conflicts {
-		o.Notef("%s was decided about and has changed since: left unchanged", id)
-	}
-	o.Printf("%s added, %d there already; 'anamnesis kb review' shows them\n",
-		quote.Number(len(got.Added), "draft"), got.There)
-}
-
 // Found is the answer to a search of cards.
 type Found struct {
 	Query string         `json:"query"`
