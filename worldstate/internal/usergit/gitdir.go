@@ -217,6 +217,13 @@ func gitDirs(top string) (gitDir, common string, err error) {
 			common = filepath.Join(gitDir, common)
 		}
 	}
+	// Who opens a pipe waits for its other end: so would this program, and git itself.
+	for _, path := range []string{filepath.Join(gitDir, "HEAD"), filepath.Join(gitDir, "index"), filepath.Join(common, "config"),
+		filepath.Join(common, "packed-refs"), filepath.Join(common, "info", "exclude")} {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return "", "", fmt.Errorf("%s is not a regular file", filepath.Base(path))
+		}
+	}
 	return gitDir, common, nil
 }
 

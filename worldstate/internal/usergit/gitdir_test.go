@@ -3,7 +3,10 @@ package usergit
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestAround follows a worktree's file, takes the rules above a directory, and does
@@ -32,5 +35,24 @@ func TestAround(t *testing.T) {
 	}
 	if gitDir, _, outer := Around(filepath.Join(root, "odd")); gitDir != "" || len(outer) > 0 {
 		t.Errorf("%q, %v of a file that names no directory", gitDir, outer)
+	}
+}
+
+// TestPipes: a repository with a pipe in place of a file that git reads is not read, and that is noted: who opens a
+// pipe waits.
+func TestPipes(t *testing.T) {
+	for _, name := range []string{"HEAD", "index", "config", "packed-refs", "info/exclude"} {
+		top := t.TempDir()
+		pipe := filepath.Join(top, ".git", name)
+		if err := os.MkdirAll(filepath.Dir(pipe), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mkfifo(pipe, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := readRepository(top)
+		if want := filepath.Base(name) + " is not a regular file"; r.gitDir != "" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0].Reason, want) {
+			t.Errorf("%s: read %q, notes %v", name, r.gitDir, r.Notes)
+		}
 	}
 }
