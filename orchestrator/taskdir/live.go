@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/opstream/durable"
+	"anamnesis/orchestrator/remedy"
+	"anamnesis/worldstate"
 )
 
 // LiveDir is this process's hold on a world's directory: one live task works in a directory,
@@ -397,6 +399,13 @@ func (l *hold) park(parked bool) error {
 	defer gate.Close()
 	rec := readLive(l.path)
 	if !parked && rec.Parked {
+		dir, err := WorldDir(rec.Dir)
+		if err == nil && dir != rec.Dir {
+			err = fmt.Errorf("%w: %s leads to %s now", worldstate.ErrNoDirectory, rec.Dir, dir)
+		}
+		if err != nil {
+			return remedy.With(err, remedy.RelocateOrMake, rec.Task)
+		}
 		chain, err := ancestry(rec.Dir)
 		if err != nil {
 			return err

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"anamnesis/opstream/durable"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/worldstate"
 )
 
@@ -321,5 +324,34 @@ func TestPark(t *testing.T) {
 	}
 	if !errors.Is(h.CheckFree(dir), ErrBusy) {
 		t.Error("the directory is free after the task took it again")
+	}
+}
+
+// TestUnparkElsewhere: what is not the parked task's directory any more is not taken.
+func TestUnparkElsewhere(t *testing.T) {
+	for name, replace := range map[string]func(dir string) error{
+		"nothing": func(string) error { return nil },
+		"file":    func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"pipe":    func(dir string) error { return unix.Mkfifo(dir, 0o600) },
+		"link":    func(dir string) error { return os.Symlink(filepath.Dir(dir), dir) },
+	} {
+		h, dir := testHome(t), filepath.Join(t.TempDir(), "w")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l, err := HoldDir(h, dir, "task", "")
+		if err == nil {
+			err = l.Park()
+		}
+		if err = errors.Join(err, os.Remove(dir), replace(dir)); err != nil {
+			t.Fatal(err)
+		}
+		var r *remedy.Error
+		if err := l.Unpark(); !errors.Is(err, worldstate.ErrNoDirectory) || !errors.As(err, &r) || r.Name != "task" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -60,7 +60,7 @@ func (d *Directory) Root() (*os.Root, error) {
 	d.rootMu.Lock()
 	defer d.rootMu.Unlock()
 	now, err := os.Stat(d.Dir)
-	if err != nil {
+	if err != nil || !now.IsDir() {
 		return d.root, nil
 	}
 	if held, err := d.root.Stat("."); err == nil && os.SameFile(held, now) {
