@@ -96,6 +96,15 @@ func (j *Journal) PostSeq(ctx context.Context, bodies ...op.Body) (uint64, error
 	return j.last, nil
 }
 
+// Repeat shows an operation of an earlier process again to whom Event tells.
+func (j *Journal) Repeat(o op.Op) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.o.Event != nil {
+		j.o.Event(o)
+	}
+}
+
 // PostWith makes operations durable that depend on those that are not folded yet. Of two callers
 // the later one sees the operations of the earlier one.
 func (j *Journal) PostWith(ctx context.Context, make func(queue []op.Op) ([]op.Body, error)) error {

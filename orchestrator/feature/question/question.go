@@ -165,6 +165,10 @@ func (d *Desk) unpark(ctx context.Context, holds []*taskdir.LiveDir) (bool, erro
 func (d *Desk) open(ctx context.Context, q *op.QuestionAsked, parked bool) (uint64, error) {
 	for _, old := range d.ledger.Questions() {
 		if old.Same(q) && !d.done[old.Seq] {
+			if again := old.QuestionAsked; parked && old.Answer == nil { // an earlier process asked it: nobody here was told
+				again.Parked = true
+				d.ledger.Journal.Repeat(op.Op{Seq: old.Seq, Time: d.ledger.Now(), Body: &again})
+			}
 			return old.Seq, nil
 		}
 	}
@@ -200,18 +204,29 @@ func UserName() string {
 	return u.Username
 }
 
+// Refuses reports whether a typed answer says no.
+func Refuses(text string) bool {
+	word, _ := firstWord(text)
+	return word == "no" || word == "n"
+}
+
+// firstWord returns the first word of an answer, in lower case, and what follows it.
+func firstWord(text string) (word, rest string) {
+	word, rest, _ = strings.Cut(strings.TrimSpace(text), " ")
+	return strings.ToLower(strings.TrimRight(word, ",.;:!")), strings.TrimSpace(rest)
+}
+
 // Parse reads a typed answer to a question: see Choices.
 func Parse(q *op.QuestionAsked, text string) (a op.Answer, err error) {
 	text = strings.TrimSpace(text)
-	word, rest, _ := strings.Cut(text, " ")
-	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
+	word, rest := firstWord(text)
 	call := q.About == op.AboutCall
 	switch {
 	case text == "":
 		return a, errors.New("the answer is empty")
 	case q.About == op.AboutAnswer || q.About == op.AboutStrategy:
 		return op.Answer{Text: text}, nil
-	case (word == "no" || word == "n") && (call || rest == ""):
+	case Refuses(text) && (call || rest == ""):
 		return op.Answer{Text: rest}, nil
 	case (word == "yes" || word == "y") && rest == "":
 		return op.Answer{Allow: true}, nil
