@@ -82,7 +82,7 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 	default:
 		var answer string
 		answer, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
-		goOn = goOn && !(act.Refusable && strings.HasPrefix(strings.ToLower(answer), "n"))
+		goOn = goOn && !(act.Refusable && question.Refuses(answer))
 	}
 	if err = errors.Join(err, t.Ledger.ApplyQueued()); goOn || err != nil {
 		return goOn, Outcome{}, err

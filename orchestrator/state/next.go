@@ -47,7 +47,7 @@ type Action struct {
 	Reached op.Limit
 	// Question is for ActAskUser.
 	Question string
-	// Refusable: an answer that begins with n ends the turn, too.
+	// Refusable: an answer that says no ends the turn, too.
 	Refusable bool
 	Step      int      // for ActReturn and ActReflect
 	Seqs      []uint64 // for ActMask: results, oldest first

@@ -20,6 +20,7 @@ func TestParse(t *testing.T) {
 		{op.AboutCall, "always", op.Answer{Allow: true, Always: true}, ""},
 		{op.AboutCall, "no", op.Answer{}, ""},
 		{op.AboutCall, "no use make", op.Answer{Text: "use make"}, ""},
+		{op.AboutCall, "No, use make", op.Answer{Text: "use make"}, ""},
 		{op.AboutCall, "yes please", op.Answer{}, "it takes yes | always"},
 		{op.AboutCall, "nothing", op.Answer{}, "it takes yes | always"},
 		{op.AboutAnswer, "no", op.Answer{Text: "no"}, ""},
@@ -37,6 +38,17 @@ func TestParse(t *testing.T) {
 		got, err := Parse(&op.QuestionAsked{About: tt.about, Limit: op.LimitTokens}, tt.text)
 		if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s %q: %+v, %v", tt.about, tt.text, got, err)
+		}
+	}
+}
+
+// TestRefuses: an answer says no with its first word, whatever other words begin with.
+func TestRefuses(t *testing.T) {
+	for text, want := range map[string]bool{
+		"no": true, " N.": true, "No, not that": true, "nice": false, "name it foo": false, "now go on": false, "yes": false, "": false,
+	} {
+		if Refuses(text) != want {
+			t.Errorf("%q refuses: %v", text, !want)
 		}
 	}
 }
