@@ -1,7 +1,6 @@
 package attention
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/opstream/op"
 )
 
 const overlayHead = "# Effective attention spans of your own: rows that go over the built-in table.\n" +
@@ -98,13 +98,8 @@ func quoted(name, value string) string {
 	if name != "pattern" && name != "source" && name != "by" {
 		return value
 	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		return strconv.Quote(value) // does not happen: a string encodes
-	}
-	return strings.TrimSpace(b.String())
+	data, _ := op.PlainJSON(value) // a string encodes
+	return string(data)
 }
 
 // field is the value of a mapping's key, nil where there is none.

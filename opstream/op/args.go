@@ -15,11 +15,18 @@ func CanonicalArgs(args string) string {
 	if dec.Decode(&v) != nil {
 		return args
 	}
+	data, err := PlainJSON(v)
+	if err != nil {
+		return args
+	}
+	return string(data)
+}
+
+// PlainJSON encodes a value as JSON in which <, > and & stand as they are, as models write them.
+func PlainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return args
-	}
-	return strings.TrimSpace(b.String())
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/opstream/durable"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/redact"
 )
 
@@ -192,13 +193,12 @@ func (v *Vault) write(line any) error {
 	if v.broken != nil {
 		return v.broken
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(line); err != nil {
+	data, err := op.PlainJSON(line)
+	if err != nil {
 		return err
 	}
-	_, err := v.file.WriteAt(buf.Bytes(), v.size)
+	data = append(data, '\n')
+	_, err = v.file.WriteAt(data, v.size)
 	if err == nil {
 		err = v.file.Sync()
 	}
@@ -206,7 +206,7 @@ func (v *Vault) write(line any) error {
 		v.broken = v.file.Truncate(v.size)
 		return err
 	}
-	v.size += int64(buf.Len())
+	v.size += int64(len(data))
 	return nil
 }
 

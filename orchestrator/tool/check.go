@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool/spelling"
 )
 
@@ -56,13 +56,7 @@ func around(text string, at int) string {
 
 // encode encodes decoded arguments, whole numbers as integers.
 func encode(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(wholeNumbers(v)); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+	return op.PlainJSON(wholeNumbers(v))
 }
 
 func wholeNumbers(v any) any {

@@ -324,13 +324,11 @@ func within(line []byte, path []string, change func(list []json.RawMessage) []js
 
 // marshal encodes what cannot fail to be encoded.
 func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	data, err := op.PlainJSON(v)
+	if err != nil {
 		panic("acp: " + err.Error()) // of maps, lists and texts
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return data
 }
 
 // withText adds a text before a prompt.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/redact"
 )
 
@@ -40,11 +41,8 @@ func (x extra) fields() map[string]json.RawMessage {
 	}
 	out := make(map[string]json.RawMessage, len(x))
 	for key, v := range x {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if enc.Encode(v) == nil {
-			out[key] = bytes.TrimSpace(b.Bytes())
+		if data, err := op.PlainJSON(v); err == nil {
+			out[key] = data
 		}
 	}
 	return out

@@ -17,7 +17,6 @@ type Price struct {
 	Input  float64 // of a prompt
 	Cached float64 // of the part of a prompt that the provider had in its cache
 	Output float64 // of a reply, with its reasoning
-	Source string  // where the numbers come from
 }
 
 // Cost returns the cost of a reply, in US dollars.

@@ -149,7 +149,7 @@ func (t *Table) Lookup(name string) (Price, bool) {
 				}
 			}
 			if best != nil {
-				return Price{*best.Input, *best.Cached, *best.Output, best.Source}, true
+				return Price{*best.Input, *best.Cached, *best.Output}, true
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
+
+	"anamnesis/opstream/op"
 )
 
 // maxDepth bounds how deep arguments nest.
@@ -53,7 +55,7 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node, depth int) error {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, _ := encoded(key.Value) // a string always encodes
+		name, _ := op.PlainJSON(key.Value) // a string always encodes
 		b.Write(append(name, ':'))
 		if err := writeJSON(b, n.Content[i+1], depth+1); err != nil {
 			return err
@@ -76,19 +78,10 @@ func writeScalar(b *bytes.Buffer, n *yaml.Node) error {
 	default:
 		return fail(n.Line, "`arguments` has a value that JSON cannot hold: %.60q", n.Value)
 	}
-	data, encodeErr := encoded(v)
+	data, encodeErr := op.PlainJSON(v)
 	if err != nil || encodeErr != nil {
 		return fail(n.Line, "`arguments` has a value that JSON cannot hold: %.60q", n.Value)
 	}
 	b.Write(data)
 	return nil
-}
-
-// encoded returns JSON in which <, > and & are not escaped.
-func encoded(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
 }
