@@ -78,7 +78,7 @@ func TestMergePieces(t *testing.T) {
 		t.Errorf("advice %+v", got)
 	}
 	var told []string
-	for _, f := range res.Falsified[:min(4, len(res.Falsified))] {
+	for _, f := range res.Notes.Falsified[:min(4, len(res.Notes.Falsified))] {
 		told = append(told, fmt.Sprintf("%s|%s|%v", f.Action, f.Error, f.Ops))
 	}
 	want := []string{
@@ -89,7 +89,7 @@ func TestMergePieces(t *testing.T) {
 		t.Errorf("falsified %q, want %q", told, want)
 	}
 	// Beside these four stand the failed calls that no reply cites.
-	if got := len(res.Falsified); got != 4+57 {
+	if got := len(res.Notes.Falsified); got != 4+57 {
 		t.Errorf("%d falsified paths of 60 failed calls, three of them cited by the model", got)
 	}
 	var topics []string
@@ -132,8 +132,8 @@ func TestUnheardPieces(t *testing.T) {
 	} {
 		m := &scripted{t: t, limit: 4000, count: words, answers: tt.answers}
 		res := pass(t, m, r, nil)
-		if res.Writer != WriterModel || res.Fallback != tt.says || len(res.Falsified) != 60 {
-			t.Errorf("%s: writer %q, %d falsified paths, fallback %q, want %q", tt.name, res.Writer, len(res.Falsified), res.Fallback, tt.says)
+		if res.Writer != WriterModel || res.Fallback != tt.says || len(res.Notes.Falsified) != 60 {
+			t.Errorf("%s: writer %q, %d falsified paths, fallback %q, want %q", tt.name, res.Writer, len(res.Notes.Falsified), res.Fallback, tt.says)
 		}
 		for i := 4; i < 60; i += 5 {
 			unheard := slices.ContainsFunc(tt.unheard, func(part int) bool { return strings.Contains(m.asked[part], built(i)) })

@@ -83,8 +83,8 @@ func TestPassCaps(t *testing.T) {
 				if used := res.Usage.Prompt + res.Usage.Completion; res.Calls > tt.calls || len(m.asked) != res.Calls || used > most {
 					t.Errorf("%d calls and %d tokens, at most %d and %d", res.Calls, used, tt.calls, most)
 				}
-				if res.Writer != tt.writer || len(res.Falsified) == 0 {
-					t.Errorf("written by the %s with %d falsified paths; want the %s: %s", res.Writer, len(res.Falsified), tt.writer, res.Fallback)
+				if res.Writer != tt.writer || len(res.Notes.Falsified) == 0 {
+					t.Errorf("written by the %s with %d falsified paths; want the %s: %s", res.Writer, len(res.Notes.Falsified), tt.writer, res.Fallback)
 				}
 				if tt.name != "useful" && res.Fallback == "" {
 					t.Error("nothing says why the model did not write it all")

@@ -40,8 +40,8 @@ func TestOnlyModelsWordCards(t *testing.T) {
 			t.Errorf("no %q in the block:\n%s", says, res.Block)
 		}
 	}
-	if len(res.Falsified) != 1 || !strings.Contains(res.Falsified[0].Action, "go vet") {
-		t.Errorf("falsified: %+v", res.Falsified)
+	if len(res.Notes.Falsified) != 1 || !strings.Contains(res.Notes.Falsified[0].Action, "go vet") {
+		t.Errorf("falsified: %+v", res.Notes.Falsified)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestQuotedError(t *testing.T) {
 		s := newSpan(7, 1)
 		s.bash("make", 2, tt.stdout, tt.stderr)
 		res := pass(t, nil, s.request(4000), nil)
-		if len(res.Falsified) != 1 || res.Falsified[0].Error != tt.want {
-			t.Errorf("%s: %+v, want %q", tt.name, res.Falsified, tt.want)
+		if len(res.Notes.Falsified) != 1 || res.Notes.Falsified[0].Error != tt.want {
+			t.Errorf("%s: %+v, want %q", tt.name, res.Notes.Falsified, tt.want)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestModelWithoutLesson(t *testing.T) {
 			"cards":[{"topic":"parse is not there","issue":["i"],"solution":["s"],"ops":[%[1]s]}]}`, cited))}}
 		res := pass(t, m, s.request(4000), nil)
 		asked := 0
-		for _, f := range res.Falsified {
+		for _, f := range res.Notes.Falsified {
 			if f.Action == "look for parse" {
 				asked++
 			}

@@ -32,10 +32,10 @@ func TestOver(t *testing.T) {
 		Starts: []int{0, 3},
 		Count:  func(s string) int { return len(s) / 4 }, Now: time.Unix(0, 0)}
 	res, err := Pass(t.Context(), nil, r, nil)
-	if err != nil || res.Block != "" || len(res.Cards) != 0 || len(res.Falsified) != 2 {
+	if err != nil || res.Block != "" || len(res.Cards) != 0 || len(res.Notes.Falsified) != 2 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	states := res.Falsified[0].State + " " + res.Falsified[1].State
+	states := res.Notes.Falsified[0].State + " " + res.Notes.Falsified[1].State
 	if states != "after step 3 after step 0" {
 		t.Errorf("states %q: each path begins in its own world", states)
 	}

@@ -95,21 +95,19 @@ const (
 
 // Result is what a pass remembers.
 type Result struct {
-	Block       string // the hot block, between its marks; empty when the task is over
-	BlockTokens int    // its tokens by Request.Count; at most BlockCap(EAS)
-	Cards       []*card.Card
-	Paired      map[string]bool // ids of the cards that rest on one of Request.Pairs
-	NoCards     string          // why there is no card; empty when there is one
-	Writer      string          // WriterModel | WriterExtractor
-	Fallback    string          // why the extractor wrote all or a part; empty when it did not
-	Dropped     int             // statements that failed grounding
-	Calls       int             // model calls made
-	Usage       op.Usage
-	Notes       note.Notes       // everything the block was cut from
-	Falsified   []note.Falsified // Notes.Falsified
-	BlockLeft   int              // notes the block had no room for
-	Pieces      int              // pieces the evidence was shortened into; 0 without a model
-	Omitted     []uint64         // operations no piece had room for
+	Block     string // the hot block, between its marks; empty when the task is over
+	Cards     []*card.Card
+	Paired    map[string]bool // ids of the cards that rest on one of Request.Pairs
+	NoCards   string          // why there is no card; empty when there is one
+	Writer    string          // WriterModel | WriterExtractor
+	Fallback  string          // why the extractor wrote all or a part; empty when it did not
+	Dropped   int             // statements that failed grounding
+	Calls     int             // model calls made
+	Usage     op.Usage
+	Notes     note.Notes // everything the block was cut from
+	BlockLeft int        // notes the block had no room for
+	Pieces    int        // pieces the evidence was shortened into; 0 without a model
+	Omitted   []uint64   // operations no piece had room for
 }
 
 // ErrBadRequest is returned by Pass for a request that contradicts itself.
@@ -151,13 +149,12 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 	if r.makesRoom() {
 		drafts = nil
 	}
-	res.Notes, res.Falsified = notes, notes.Falsified
+	res.Notes = notes
 	limit := note.BlockCap(r.EAS)
 	if !r.Over {
 		span := r.span()
 		span.Ledger, span.LedgerTokens = ledger(recs), r.EAS/ledgerShare
 		res.Block, res.BlockLeft = notes.Block(span, lastTodos(r.Ops), limit, r.Count)
-		res.BlockTokens = r.Count(res.Block)
 	}
 	res.Cards, res.Paired = lessons(&r, drafts, recs)
 	switch {

@@ -283,11 +283,11 @@ func TestEarlierBlockIsCarried(t *testing.T) {
 		t.Errorf("the new failure is not there:\n%s", res.Block)
 	}
 	parsed := note.ParseFalsified(first.Block)
-	if len(parsed) != len(first.Falsified) {
-		t.Fatalf("parsed %d falsified paths, the block has %d", len(parsed), len(first.Falsified))
+	if len(parsed) != len(first.Notes.Falsified) {
+		t.Fatalf("parsed %d falsified paths, the block has %d", len(parsed), len(first.Notes.Falsified))
 	}
 	for i, f := range parsed {
-		if w := first.Falsified[i]; f.Action != w.Action || f.State != w.State || f.Error != w.Error || f.Why != w.Why || f.Confidence != w.Confidence {
+		if w := first.Notes.Falsified[i]; f.Action != w.Action || f.State != w.State || f.Error != w.Error || f.Why != w.Why || f.Confidence != w.Confidence {
 			t.Errorf("parsed %+v, rendered %+v", f, w)
 		}
 	}

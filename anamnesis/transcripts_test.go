@@ -50,7 +50,7 @@ func checkRun(t *testing.T, s *span, count func(string) int) (failed int) {
 		if pointers := "Pointers: ops " + r.Ranges[0].String() + " "; !strings.Contains(res.Block, pointers) {
 			t.Errorf("EAS %d: no %q in the block, so failed calls without room are lost:\n%s", eas, pointers, res.Block)
 		}
-		if failed > 0 && len(res.Falsified) == 0 && !strings.Contains(res.Block, "succeeded later") {
+		if failed > 0 && len(res.Notes.Falsified) == 0 && !strings.Contains(res.Block, "succeeded later") {
 			t.Errorf("EAS %d: %d failed calls and no falsified path:\n%s", eas, failed, res.Block)
 		}
 	}

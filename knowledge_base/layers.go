@@ -183,13 +183,6 @@ func (q *Query) trust(c *card.Card) recalled.Trust {
 	return recalled.Trust{Rung: recalled.Hypothesis}
 }
 
-// InUse returns the drafts and reviewed cards, whichever tasks may be shown them, oldest first.
-func (l Layers) InUse() []*card.Card {
-	out := slices.Concat(l.Visible(Query{}), l.Visible(Query{Withheld: true}))
-	slices.SortFunc(out, older)
-	return out
-}
-
 // Visible returns the cards that the asking task may be shown, oldest first. Of cards with one
 // id the nearest layer's is returned.
 func (l Layers) Visible(q Query) []*card.Card {

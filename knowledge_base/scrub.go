@@ -33,9 +33,6 @@ func (s *Store) InProject() bool { return s.opts.NoHistory }
 // Dir returns the folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Any reports whether there is a secret.
-func (s *Secrets) Any() bool { return len(s.Files)+len(s.History) > 0 }
-
 // FindSecrets looks for secrets in the folder's files and in its history, and
 // changes nothing.
 func (s *Store) FindSecrets(ctx context.Context) (*Secrets, error) {

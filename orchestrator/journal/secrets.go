@@ -201,7 +201,7 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 		return args, nil
 	}
 	refuse := func(format string, a ...any) error {
-		return &tool.CallError{Tool: spec.Name, Text: fmt.Sprintf("%s was not run: ", spec.Name) + fmt.Sprintf(format, a...)}
+		return &tool.CallError{Text: fmt.Sprintf("%s was not run: ", spec.Name) + fmt.Sprintf(format, a...)}
 	}
 	if !spec.Edits {
 		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. A value reaches a command through its environment or a file it reads itself, never through its arguments.",

@@ -59,7 +59,7 @@ type subagents struct {
 
 // refused is the result of a call whose subagent does not begin.
 func refused(format string, args ...any) error {
-	return &tool.CallError{Tool: subagent.ToolName, Text: subagent.ToolName + " was not run: " + fmt.Sprintf(format, args...) + "."}
+	return &tool.CallError{Text: subagent.ToolName + " was not run: " + fmt.Sprintf(format, args...) + "."}
 }
 
 // Begin implements subagent.Agents.

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"anamnesis/anamnesis/shell"
+	"anamnesis/opstream/op"
 )
 
 // The names of our own tools.
@@ -31,11 +33,11 @@ var toolNames = map[string]string{
 }
 
 // network matches tools whose results come from outside: the web and MCP servers.
-var network = compiled(`(?i)^(mcp_|web|google_web|fetch)`)
+var network = shell.Pattern(`(?i)^(mcp_|web|google_web|fetch)`)
 
 // ownTool matches the tools of this program's MCP server, by the names that the
 // agents give them.
-var ownTool = compiled(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
+var ownTool = shell.Pattern(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
 
 // args are the arguments of the usual tools of all agents.
 type args struct {
@@ -283,18 +285,9 @@ func (c *Call) Normalise(dir string) {
 			c.Writes, put = []string{path}, replaceArgs(path, edits)
 		}
 	}
-	if data, err := plainJSON(put); put != nil && err == nil {
-		c.Tool, c.Args = own, data
+	if data, err := op.PlainJSON(put); put != nil && err == nil {
+		c.Tool, c.Args = own, string(data)
 	}
-}
-
-// plainJSON is JSON in which < > & stand as they are.
-func plainJSON(v any) (string, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return strings.TrimSpace(b.String()), err
 }
 
 func replaceArgs(path string, edits []edit) any {
@@ -305,7 +298,7 @@ func replaceArgs(path string, edits []edit) any {
 }
 
 // heredocPatch is Codex's apply_patch as a shell command.
-var heredocPatch = compiled(`(?s)^\s*apply_patch\s+<<-?\s*['"]?\w+['"]?\n(.*\*\*\* End Patch)`)
+var heredocPatch = shell.Pattern(`(?s)^\s*apply_patch\s+<<-?\s*['"]?\w+['"]?\n(.*\*\*\* End Patch)`)
 
 // patched reads a patch of Codex as replacements. Nil: not in one file.
 func (c *Call) patched(dir, patch string) any {
@@ -356,7 +349,7 @@ func relativePath(dir, path string) string {
 
 // Own texts that a session may hold: what this program showed the agent. It is left
 // out, so that nothing is learned from it again.
-var ownText = compiled(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
+var ownText = shell.Pattern(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
 
 func ownMarks(text string) string {
 	if !strings.ContainsAny(text, "<[") {
@@ -417,9 +410,4 @@ func textOf(raw json.RawMessage) string {
 		}
 	}
 	return strings.Join(texts, "\n")
-}
-
-// compiled compiles expr when it is first used: most runs of the program need none.
-func compiled(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

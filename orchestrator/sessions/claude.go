@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // claudeLine is a line of ~/.claude/projects/DIR/SESSION.jsonl.
@@ -41,9 +43,9 @@ type claudeLine struct {
 }
 
 // claudeExit is how a failed command's result begins.
-var claudeExit = compiled(`^Exit code (\d+)\n?`)
+var claudeExit = shell.Pattern(`^Exit code (\d+)\n?`)
 
-var claudeDenied = compiled(`^(?:The user doesn't want to proceed|Permission to use |Claude requested permissions to |This (?:Bash )?command [^\n]{0,200}requires? approval)`)
+var claudeDenied = shell.Pattern(`^(?:The user doesn't want to proceed|Permission to use |Claude requested permissions to |This (?:Bash )?command [^\n]{0,200}requires? approval)`)
 
 // ClaudeDenied reports whether a result of Claude Code says that a user or a rule refused
 // the call.
@@ -191,7 +193,7 @@ func (r *claudeReader) assistant(l *claudeLine, content []block) error {
 	at, known := r.reply[l.Message.ID]
 	if !known || l.Message.ID == "" {
 		parent, said := r.above(l.UUID)
-		st := r.s.begin(parent, said, timeOf(l.Timestamp))
+		st := r.s.begin(parent, said)
 		u := l.Message.Usage
 		st.Usage = Usage{Prompt: u.Input + u.CacheWrite + u.CacheRead, Completion: u.OutputCount}
 		r.s.Model = l.Message.Model

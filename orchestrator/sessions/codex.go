@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // codexItem is the payload of a line of ~/.codex/sessions/…/rollout-*.jsonl.
@@ -50,10 +52,10 @@ type codexItem struct {
 }
 
 var (
-	codexExit   = compiled(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
-	codexFrame  = compiled(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
-	codexFile   = compiled(`^rollout-.{19}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
-	codexDenied = compiled(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
+	codexExit   = shell.Pattern(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
+	codexFrame  = shell.Pattern(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
+	codexFile   = shell.Pattern(`^rollout-.{19}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
+	codexDenied = shell.Pattern(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
 )
 
 // codexReader makes steps of a flat list: a call or a text that follows a result
@@ -70,9 +72,8 @@ func readCodex(path string, data []byte) (*Session, error) {
 	r := codexReader{s: &Session{Agent: Codex}, answered: true, exits: map[string]*codexItem{}}
 	err := r.s.eachLine(data, func(raw []byte) error {
 		var l struct {
-			Type      string          `json:"type"`
-			Timestamp string          `json:"timestamp"`
-			Payload   json.RawMessage `json:"payload"`
+			Type    string          `json:"type"`
+			Payload json.RawMessage `json:"payload"`
 		}
 		if err := decode(raw, &l); err != nil {
 			return err
@@ -89,7 +90,7 @@ func readCodex(path string, data []byte) (*Session, error) {
 			}
 			return err
 		}
-		return r.line(l.Type, l.Timestamp, &p)
+		return r.line(l.Type, &p)
 	})
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func readCodex(path string, data []byte) (*Session, error) {
 	return r.s, nil
 }
 
-func (r *codexReader) line(kind, at string, p *codexItem) error {
+func (r *codexReader) line(kind string, p *codexItem) error {
 	s := r.s
 	switch kind {
 	case "session_meta":
@@ -130,7 +131,7 @@ func (r *codexReader) line(kind, at string, p *codexItem) error {
 	case "event_msg":
 		r.event(p)
 	case "response_item":
-		return r.item(at, p)
+		return r.item(p)
 	}
 	return nil
 }
@@ -176,25 +177,25 @@ func (r *codexReader) event(p *codexItem) {
 	}
 }
 
-func (r *codexReader) step(at string) *Step {
+func (r *codexReader) step() *Step {
 	if n := len(r.s.Steps); !r.answered && n > 0 {
 		return &r.s.Steps[n-1]
 	}
-	st := r.s.begin(len(r.s.Steps)-1, r.said, timeOf(at))
+	st := r.s.begin(len(r.s.Steps)-1, r.said)
 	r.said, r.answered = nil, false
 	return st
 }
 
-func (r *codexReader) item(at string, p *codexItem) error {
+func (r *codexReader) item(p *codexItem) error {
 	add := func(name, args string) {
-		st := r.step(at)
+		st := r.step()
 		st.Calls = append(st.Calls, Call{ID: p.CallID, Tool: name, Args: args, Network: p.Namespace != ""})
 	}
 	switch p.Type {
 	case "message":
 		if p.Role == "assistant" {
 			r.text = textOf(p.Content)
-			r.step(at).Text += r.text
+			r.step().Text += r.text
 		}
 	case "function_call":
 		name := p.Name

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // geminiMessage is a message of ~/.gemini/tmp/PROJECT/chats/session-*.jsonl.
@@ -44,11 +46,11 @@ type geminiLine struct {
 }
 
 var (
-	geminiExit  = compiled(`(?m)^Exit Code: (\d+)$`)
-	geminiFile  = compiled(`^session-[-0-9T]{16}-([0-9a-f]{8})\.json`) // with the beginning of the id
-	geminiFrame = compiled(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
-	geminiPlace = compiled(`(?s)^\s*<session_context>.*?\n- \*\*Workspace Directories:\*\*\n  - (/[^\n]*)`)
-	geminiNotes = compiled(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
+	geminiExit  = shell.Pattern(`(?m)^Exit Code: (\d+)$`)
+	geminiFile  = shell.Pattern(`^session-[-0-9T]{16}-([0-9a-f]{8})\.json`) // with the beginning of the id
+	geminiFrame = shell.Pattern(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
+	geminiPlace = shell.Pattern(`(?s)^\s*<session_context>.*?\n- \*\*Workspace Directories:\*\*\n  - (/[^\n]*)`)
+	geminiNotes = shell.Pattern(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
 )
 
 // geminiReader keeps the messages in order. An id written again takes the place of
@@ -182,7 +184,7 @@ func (r *geminiReader) steps() error {
 			}
 		case "gemini":
 			step[i] = len(r.s.Steps)
-			st := r.s.begin(before, said, timeOf(m.Timestamp))
+			st := r.s.begin(before, said)
 			said = nil
 			st.Text, st.Usage = textOf(m.Content), Usage{m.Tokens.Input, m.Tokens.Output}
 			if m.Model != "" {

@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // kimiLine is a line of ~/.kimi-code/sessions/WORKDIR/SESSION/agents/AGENT/wire.jsonl.
 // Each call stands in it twice; the events of the loop are read.
 type kimiLine struct {
 	Type            string          `json:"type"`
-	Time            int64           `json:"time"`
 	ProtocolVersion string          `json:"protocol_version"`
 	CreatedAt       int64           `json:"created_at"`
 	Model           string          `json:"model"`
@@ -94,7 +95,7 @@ func readKimi(path string, data []byte) (*Session, error) {
 			current, turns, said = turns[len(turns)-l.Count], turns[:len(turns)-l.Count], nil
 		case "context.append_loop_event":
 			if l.Event.Type == "step.begin" {
-				s.begin(current, said, time.UnixMilli(l.Time).UTC())
+				s.begin(current, said)
 				said, current = nil, len(s.Steps)-1
 			} else if len(s.Steps) > 0 {
 				return s.kimiEvent(&l)
@@ -168,7 +169,7 @@ func KimiAnswer(end []byte) (text string) {
 }
 
 // kimiExit is the line by which Kimi Code names the exit code of a command.
-var kimiExit = compiled(`\n?Command failed with exit code: (\d+)\.\s*$`)
+var kimiExit = shell.Pattern(`\n?Command failed with exit code: (\d+)\.\s*$`)
 
 // KimiFailed takes over the message of a call that failed.
 func (c *Call) KimiFailed(message string) {

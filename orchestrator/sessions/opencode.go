@@ -31,9 +31,6 @@ type openCodeMessage struct {
 				Write int `json:"write"`
 			} `json:"cache"`
 		} `json:"tokens"`
-		Time struct {
-			Created int64 `json:"created"`
-		} `json:"time"`
 	} `json:"info"`
 	Parts []openCodePart `json:"parts"`
 }
@@ -85,7 +82,7 @@ func readOpenCode(o *object) (*Session, error) {
 		if string(m.Info.Summary) == "true" {
 			return nil
 		}
-		st := s.begin(len(s.Steps)-1, said, time.UnixMilli(m.Info.Time.Created).UTC())
+		st := s.begin(len(s.Steps)-1, said)
 		said, s.Model = nil, m.Info.ModelID
 		t := m.Info.Tokens
 		st.Usage = Usage{t.Input + t.Cache.Read + t.Cache.Write, t.Output}

@@ -84,7 +84,6 @@ type Step struct {
 	Text   string
 	Calls  []Call
 	Usage  Usage
-	At     time.Time
 }
 
 // Usage is the number of tokens of a request and its reply.
@@ -420,8 +419,8 @@ func major(agent Agent, version, known string) error {
 }
 
 // begin adds a step.
-func (s *Session) begin(parent int, said []string, at time.Time) *Step {
-	s.Steps = append(s.Steps, Step{Parent: parent, Said: said, At: at})
+func (s *Session) begin(parent int, said []string) *Step {
+	s.Steps = append(s.Steps, Step{Parent: parent, Said: said})
 	return &s.Steps[len(s.Steps)-1]
 }
 

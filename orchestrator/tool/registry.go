@@ -132,7 +132,6 @@ func (r *Registry) Spec(name string) (Spec, bool) {
 // CallError is a call with unusable arguments or an unknown tool. Its text is shown to the
 // model.
 type CallError struct {
-	Tool string // as the model named it
 	Text string
 }
 
@@ -144,11 +143,11 @@ func (e *CallError) Error() string { return e.Text }
 func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 	e, ok := r.byName[call.Name]
 	if !ok {
-		return nil, nil, &CallError{Tool: call.Name, Text: r.unknown(call.Name)}
+		return nil, nil, &CallError{Text: r.unknown(call.Name)}
 	}
 	refuse := func(format string, args ...any) (Tool, json.RawMessage, error) {
 		text := fmt.Sprintf(format, args...)
-		return nil, nil, &CallError{Tool: call.Name, Text: fmt.Sprintf("%s was not run: %s", call.Name, text)}
+		return nil, nil, &CallError{Text: fmt.Sprintf("%s was not run: %s", call.Name, text)}
 	}
 	if len(call.Args) > MaxArgsBytes {
 		return refuse("its arguments are %d bytes, at most %d are allowed.", len(call.Args), MaxArgsBytes)

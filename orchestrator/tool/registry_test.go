@@ -90,8 +90,8 @@ func TestValidateRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := r.Validate(op.Call{ID: "1", Name: tt.tool, Args: tt.args})
 			var call *tool.CallError
-			if !errors.As(err, &call) || call.Tool != tt.tool {
-				t.Fatalf("err = %v, want a CallError for %q", err, tt.tool)
+			if !errors.As(err, &call) {
+				t.Fatalf("err = %v, want a CallError", err)
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(err.Error(), want) {

@@ -85,7 +85,6 @@ type Notifier struct {
 // sink is one notifier of the configuration. It gets the events one after the other, so that one that hangs
 // delays no other.
 type sink struct {
-	to    string
 	queue chan Event // nil after Close
 	err   error      // its first failure
 }
@@ -100,7 +99,7 @@ func New(ctx context.Context, to []string, limit time.Duration) *Notifier {
 	n := &Notifier{limit: limit, cancel: cancel}
 	for _, one := range to {
 		queue := make(chan Event, maxQueued)
-		s := &sink{to: one, queue: queue}
+		s := &sink{queue: queue}
 		n.sinks = append(n.sinks, s)
 		n.work.Go(func() {
 			for e := range queue {

@@ -56,7 +56,6 @@ type pickRow struct {
 type (
 	pickedMsg struct{ pick *picker }
 	planMsg   struct {
-		step int
 		plan inspect.JumpPlan
 		err  error
 	}
@@ -300,7 +299,7 @@ func (m *screen) planJump(to int, git bool) tea.Cmd {
 	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
 	return func() tea.Msg {
 		plan, err := svc.PlanJump(ctx, task, "", op.JumpRequested{To: to, Git: git})
-		return planMsg{to, plan, err}
+		return planMsg{plan, err}
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *Sender) MarkCheckpoint(ctx context.Context, call string) (number int, e
 			}
 		}
 		if number >= maxMarked {
-			return nil, &tool.CallError{Tool: markName, Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
+			return nil, &tool.CallError{Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
 		}
 		return []op.Body{&op.CheckpointMarked{Checkpoint: number, Call: call}}, nil
 	})

@@ -80,7 +80,7 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return rule.Verdict != Allow || rule.Command == "" })
 	moved := slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return s.Program() == "cd" })
 	for i, s := range r.commands {
-		if !slices.ContainsFunc(s.Assigns, isHarmless) && len(s.Assigns) > 0 || slices.ContainsFunc(s.Assigns, func(a shell.Assign) bool { return !isHarmless(a) }) {
+		if slices.ContainsFunc(s.Assigns, func(a shell.Assign) bool { return !isHarmless(a) }) {
 			return "", false
 		}
 		args := false
@@ -206,5 +206,5 @@ func names(rule Rule, s shell.Simple, maybe bool) bool {
 		}
 		words = words[1:]
 	}
-	return len(words) == 0 || len(pattern) == 1 && len(words) == 0
+	return len(words) == 0
 }

@@ -19,10 +19,10 @@ const (
 	checkers = "pytest jest vitest mocha rspec phpunit ctest tox tsc eslint prettier ruff mypy flake8 black gofmt goimports staticcheck golangci-lint shellcheck rustfmt ninja"
 	// families name their effect by the first argument.
 	families = "go git npm pnpm yarn cargo make gmake just rake gradle mvn dotnet mix bundle poetry uv pip pip3 docker podman kubectl terraform gh brew apt"
-	// deeper are commands of a family that name it by one more.
 	// destroyers are subcommands that delete, overwrite or publish: each call is asked about.
 	destroyers = "clean reset restore checkout rm rmi push rebase filter-branch gc prune delete destroy apply publish uninstall remove purge autoremove drain drop kill down"
-	deeper     = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue,gh run,git stash,git worktree,uv pip"
+	// deeper are commands of a family that name their effect by one more word.
+	deeper = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue,gh run,git stash,git worktree,uv pip"
 )
 
 // namesWork matches a word that names the effect: a subcommand, a target, a script.

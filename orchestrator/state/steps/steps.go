@@ -5,8 +5,6 @@ package steps
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"iter"
-	"slices"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
@@ -66,9 +64,6 @@ func (t *Tree) Len() int { return len(t.List) }
 
 // At returns a step by its id, 0 to Len()-1. Its slices are shared.
 func (t *Tree) At(id int) Step { return t.List[id] }
-
-// All returns the steps by their ids, in order.
-func (t *Tree) All() iter.Seq2[int, Step] { return slices.All(t.List) }
 
 // Add appends the next step.
 func (t *Tree) Add(st Step) { t.List = append(t.List, st) }

@@ -7,7 +7,6 @@ import (
 // Secrets returns the secret values that reach a server: those of its variables and headers,
 // those in its address, and those of the variables of getenv that it names. It omits values
 // that do not look secret; see redact.FromSetting. An unset variable has none.
-// out; see redact.FromSetting. A variable that is not set has none.
 func (s Server) Secrets(getenv func(string) string) []redact.Secret {
 	var out []redact.Secret
 	take := func(name, text string) {
