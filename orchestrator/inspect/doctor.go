@@ -253,7 +253,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 
 // snapshot returns the state that an opening of the task would begin with.
 func (x *examination) snapshot() (fold []byte, seq uint64) {
-	r, err := taskdir.OpenStream(x.h, x.id, &opstream.Options{Snapshot: state.FoldVersion})
+	r, err := taskdir.OpenStream(x.h, x.id)
 	if err != nil {
 		return nil, 0 // the examination of the stream reports why
 	}

@@ -49,10 +49,11 @@ type JumpPlan struct {
 // anything of the target.
 func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRequested) (JumpPlan, error) {
 	to := j.To
-	st, err := taskdir.ReadState(h, task)
+	st, r, err := taskdir.OpenState(h, task)
 	if err != nil {
 		return JumpPlan{}, err
 	}
+	defer r.Close()
 	if err := st.CanJump(to, j.Git); err != nil {
 		return JumpPlan{}, err
 	}
@@ -86,7 +87,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRe
 		return JumpPlan{}, err
 	}
 	defer w.Close()
-	ends, overcome, err := workspace.Commits(h, task, st, w, st.Current, to)
+	ends, overcome, err := workspace.Commits(r, st, w, st.Current, to)
 	if err != nil {
 		return JumpPlan{}, err
 	}
@@ -95,32 +96,32 @@ func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRe
 	if err := w.Has(ctx, ends[1]); err != nil {
 		return JumpPlan{}, workspace.NotRestorable(to, err)
 	}
-	if err := workspace.Leavable(h, st, j); err != nil {
+	if err := workspace.ReadableFor(st, r, j, 0); err != nil {
 		return JumpPlan{}, err
 	}
 	if p.DirGone {
 		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}
 		return p, nil
 	}
-	p.World, err = planFiles(ctx, h, st, w, j, ends, p.UnderWay > 0 && st.World.Dirty)
+	p.World, err = planFiles(ctx, r, st, w, j, ends, p.UnderWay > 0 && st.World.Dirty)
 	return p, err
 }
 
 // planFiles plans what a jump would do to the files between two commits. With stepRuns,
 // changes since the first belong to the running step.
-func planFiles(ctx context.Context, h taskdir.Home, st *state.State, w *worldstate.World, j op.JumpRequested, ends []worldstate.ID, stepRuns bool) (worldstate.Plan, error) {
+func planFiles(ctx context.Context, stream taskdir.Stream, st *state.State, w *worldstate.World, j op.JumpRequested, ends []worldstate.ID, stepRuns bool) (worldstate.Plan, error) {
 	base := worldstate.ID(cmp.Or(st.World.Now.Commit, string(ends[0])))
 	// Without a snapshot of its own, no change in a step counts as the user's.
 	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || stepRuns}
 	var err error
 	if !j.Overwrite {
-		if o.Edits, err = workspace.EditsIn(h, st, j.To); err != nil {
+		if o.Edits, err = workspace.EditsIn(st, stream, j.To); err != nil {
 			return worldstate.Plan{}, err
 		}
 	}
 	plan, err := workspace.PlanSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
 		st.Steps.Back(st.Current)(func(id int) bool {
-			c, _, err := workspace.Commits(h, st.Opened.Task, st, w, id)
+			c, _, err := workspace.Commits(stream, st, w, id)
 			return err != nil || c[0] == "" || yield(c[0])
 		})
 	})
@@ -137,19 +138,20 @@ func planFiles(ctx context.Context, h taskdir.Home, st *state.State, w *worldsta
 // PlanRestore plans what RestoreWorld would do to the files of a task that is not open. world
 // is the task's, and the commit is what name resolves to there.
 func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worldstate.World, commit worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
-	st, err := taskdir.ReadState(h, task)
+	st, r, err := taskdir.OpenState(h, task)
 	if err != nil {
 		return worldstate.Plan{}, err
 	}
-	here, _, err := workspace.Commits(h, task, st, world, st.Current)
+	defer r.Close()
+	here, _, err := workspace.Commits(r, st, world, st.Current)
 	if err != nil {
 		return worldstate.Plan{}, err
 	}
 	o.Base = worldstate.ID(cmp.Or(st.World.Now.Commit, string(here[0])))
 	if !o.OverwriteEdits {
-		commits, _, _ := workspace.Commits(h, task, st, world) // an unreadable step is not the one meant
+		commits, _, _ := workspace.Commits(r, st, world) // an unreadable step is not the one meant
 		step := workspace.StepWith(len(commits), strings.TrimPrefix(name, task+"@"), func(id int) bool { return commits[id] == commit })
-		if o.Edits, err = workspace.EditsIn(h, st, step); err != nil {
+		if o.Edits, err = workspace.EditsIn(st, r, step); err != nil {
 			return worldstate.Plan{}, err
 		}
 	}

@@ -223,11 +223,7 @@ func (j *Journal) appendLocked(ctx context.Context, entries []opstream.Entry, bo
 // logOwnLocked queues the lines that the log itself wrote before seq, such as seals.
 func (j *Journal) logOwnLocked(seq uint64) error {
 	for missed := j.last + 1; missed < seq; missed++ {
-		rec, err := j.log.Get(missed)
-		if err != nil {
-			return fmt.Errorf("read op %d: %w", missed, err)
-		}
-		o, err := taskdir.Decode(rec)
+		o, err := taskdir.ReadOp(j.log, missed)
 		if err != nil {
 			return err
 		}

@@ -90,7 +90,6 @@ func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
 }
 
 // Jump schedules a user's jump for the end of the step under way, unless one is pending: ErrPending.
-// It uses To, Reason, Learned, Compact, Overwrite and Git of j.
 func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	return l.Journal.PostWith(ctx, func(queue []op.Op) ([]op.Body, error) {
 		if _, err := l.state.Checkpoint(j.To); err != nil {
@@ -99,7 +98,8 @@ func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 		if err := l.checkPending(queue); err != nil {
 			return nil, err
 		}
-		return []op.Body{&op.JumpRequested{To: j.To, Reason: j.Reason, Learned: j.Learned, By: op.ByUser, Compact: j.Compact, Overwrite: j.Overwrite, Git: j.Git}}, nil
+		j.By = op.ByUser
+		return []op.Body{&j}, nil
 	})
 }
 
@@ -151,7 +151,7 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.Canc
 			}
 			return l.Answer(ctx, c.Answer)
 		case "jump":
-			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Learned: c.Learned, Compact: c.Compact, Overwrite: c.Overwrite, Git: c.Git})
+			return l.Jump(ctx, c.JumpRequested)
 		case "stop":
 			endTurn(fmt.Errorf("%w from %s", notice.ErrStopped, c.From))
 			return nil
@@ -169,52 +169,41 @@ func (l *Ledger) Resume(ctx context.Context, message string, to *op.TaskResumed)
 	return l.Record(ctx, bodies...)
 }
 
-// OpsOf reads ranges of operations back from the stream.
-func (l *Ledger) OpsOf(ranges []op.Range) ([]op.Op, error) {
+// Ops reads ranges of operations back from the stream.
+func (l *Ledger) Ops(ranges ...op.Range) ([]op.Op, error) {
 	var out []op.Op
 	for _, r := range ranges {
-		ops, err := l.Ops(r)
-		if err != nil {
-			return nil, err
+		for rec, err := range l.Journal.Log().Since(r.First - 1) {
+			if err != nil {
+				return nil, fmt.Errorf("read ops %s: %w", r, err)
+			}
+			if rec.Seq > r.Last {
+				break
+			}
+			o, err := taskdir.Decode(rec)
+			if err != nil {
+				return nil, err
+			}
+			if out = append(out, o); rec.Seq == r.Last {
+				break // the next line is not requested, and may be damaged
+			}
 		}
-		out = append(out, ops...)
 	}
 	return out, nil
 }
 
-// Ops reads a range of operations back from the stream.
-func (l *Ledger) Ops(r op.Range) ([]op.Op, error) {
-	var out []op.Op
-	for rec, err := range l.Journal.Log().Since(r.First - 1) {
-		if err != nil {
-			return nil, fmt.Errorf("read ops %s: %w", r, err)
-		}
-		if rec.Seq > r.Last {
-			break
-		}
-		o, err := taskdir.Decode(rec)
-		if err != nil {
-			return nil, err
-		}
-		if out = append(out, o); rec.Seq == r.Last {
-			break // the next line is not requested, and may be damaged
-		}
-	}
-	return out, nil
-}
+// Op reads one operation back from the stream.
+func (l *Ledger) Op(seq uint64) (op.Op, error) { return taskdir.ReadOp(l.Journal.Log(), seq) }
 
 // StepEndedAt returns when a step's checkpoint was recorded. If that line is damaged, it
 // returns the time of the line before: it errs on the earlier side.
 func (l *Ledger) StepEndedAt(id int) (time.Time, error) {
 	st := l.state.Steps.At(id)
-	ops, err := l.Ops(op.Range{First: st.Last, Last: st.Last})
+	o, err := l.Op(st.Last)
 	if errors.Is(err, opstream.ErrCorrupt) {
-		ops, err = l.Ops(op.Range{First: st.Last - 1, Last: st.Last - 1})
+		o, err = l.Op(st.Last - 1)
 	}
-	if err != nil || len(ops) == 0 {
-		return time.Time{}, err
-	}
-	return ops[0].Time, nil
+	return o.Time, err
 }
 
 // PostResult records a call's result, after what the call made and the jump that it requests, in one
@@ -270,14 +259,7 @@ func (l *Ledger) ApplyQueued() error { return l.Journal.ApplyQueued(&l.state, l.
 func (l *Ledger) KeptOf(call string) ([]uint64, error) {
 	var out []uint64
 	for seq := l.state.Reply.Seq + 1; seq <= l.state.Last; seq++ {
-		rec, err := l.Journal.Log().Get(seq)
-		if err != nil {
-			return nil, fmt.Errorf("look for what call %s printed: %w", call, err)
-		}
-		if op.Kind(rec.Kind) != op.KindOutputKept {
-			continue
-		}
-		o, err := taskdir.Decode(rec)
+		o, err := l.Op(seq)
 		if err != nil {
 			return nil, fmt.Errorf("look for what call %s printed: %w", call, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/state/steps"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // Passes runs the anamnesis pass over the operations that a jump discards, if the rule requires
@@ -138,7 +139,7 @@ func (m *Memory) Learned(ctx context.Context, learned string, ranges []op.Range)
 	}
 	req := m.passRequest(ranges[len(ranges)-1], nil)
 	req.Ranges = ranges
-	if req.Ops, err = m.OpsOf(ranges); err != nil {
+	if req.Ops, err = m.Ops(ranges...); err != nil {
 		return "", err
 	}
 	if req.Tainted, err = m.taintedBefore(ranges[0].First); err != nil {
@@ -271,13 +272,9 @@ func (m *Memory) Mask(ctx context.Context, act state.Action) error {
 		}
 	}
 	for _, seq := range act.Seqs {
-		ops, err := m.Ops(op.Range{First: seq, Last: seq})
+		r, err := taskdir.ReadBody[*op.ToolReturned](m.Journal.Log(), seq)
 		if err != nil {
-			return err
-		}
-		r, ok := ops[0].Body.(*op.ToolReturned)
-		if !ok {
-			return fmt.Errorf("%w: op %d is in the context as a result and is a %s", state.ErrStream, seq, ops[0].Kind())
+			return fmt.Errorf("mask a result: %w", err)
 		}
 		line := notice.MaskLine(seq, r)
 		tok := m.Journal.Count(line)

@@ -204,11 +204,11 @@ func (m *Memory) Reopen(seq uint64, from int) (string, error) {
 	if seq > m.State().Last {
 		return "", fmt.Errorf("op %d does not exist; the last is op %d", seq, m.State().Last)
 	}
-	ops, err := m.Ops(op.Range{First: seq, Last: seq})
+	o, err := m.Op(seq)
 	if err != nil {
 		return "", err
 	}
-	return reopened(ops[0], from, min(max(m.State().Model.EAS, minReopened), maxReopened))
+	return reopened(o, from, min(max(m.State().Model.EAS, minReopened), maxReopened))
 }
 
 // reopened returns an operation as recall shows it: quoted as data, from byte from, at most n

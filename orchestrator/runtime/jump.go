@@ -188,7 +188,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	if err != nil {
 		return err
 	}
-	discarded, err := t.Ledger.OpsOf(j.Discarded)
+	discarded, err := t.Ledger.Ops(j.Discarded...)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -214,13 +215,9 @@ func (t Outside) LastSaid() (string, error) {
 	if at == 0 || at <= t.Ledger.State().Turn.AskedAt {
 		return "", nil
 	}
-	ops, err := t.Ledger.Ops(op.Range{First: at, Last: at})
-	if err != nil || len(ops) != 1 {
+	said, err := taskdir.ReadBody[*op.UserSaid](t.Ledger.Journal.Log(), at)
+	if err != nil {
 		return "", err
-	}
-	said, ok := ops[0].Body.(*op.UserSaid)
-	if !ok {
-		return "", nil
 	}
 	return said.Text, nil
 }

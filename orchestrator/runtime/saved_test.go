@@ -49,7 +49,7 @@ func TestSavedWorlds(t *testing.T) {
 	}
 	check := func(task *Task) {
 		t.Helper()
-		commits, _, err := workspace.Commits(h, "t", task.Ledger.State(), nil)
+		commits, _, err := workspace.Commits(task.Ledger.Journal.Log(), task.Ledger.State(), nil)
 		if err != nil || len(commits) != task.Ledger.State().Steps.Len() || len(want) < 6 {
 			t.Fatalf("%d commits, %v; %d steps ended", len(commits), err, len(want))
 		}
@@ -102,11 +102,12 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err = errors.Join(err, task.Close()); err != nil {
 		t.Fatal(err)
 	}
-	st, err := taskdir.ReadState(h, "t")
+	st, r, err := taskdir.OpenState(h, "t")
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, _, err := workspace.Commits(h, "t", st, nil)
+	defer r.Close()
+	whole, _, err := workspace.Commits(r, st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err := os.WriteFile(file, bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := workspace.Commits(h, "t", st, nil)
+	got, _, err := workspace.Commits(r, st, nil)
 	if !errors.Is(err, opstream.ErrCorrupt) {
 		t.Errorf("the damage is told as %v", err)
 	}
@@ -145,11 +146,11 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, overcome, err := workspace.Commits(h, "t", st, w)
+	got, overcome, err := workspace.Commits(r, st, w)
 	if err != nil || !slices.Equal(got, whole) || !strings.Contains(overcome, "the world of step 3") {
 		t.Errorf("with the store: %v, %q, %v; want %v", got, overcome, err, whole)
 	}
-	if got, overcome, err := workspace.Commits(h, "t", other, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
+	if got, overcome, err := workspace.Commits(r, other, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
 		t.Errorf("another tree's ref: %v, %q, %v", got, overcome, err)
 	}
 	if err := w.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -35,7 +36,7 @@ func TestSocketInADeepHome(t *testing.T) {
 	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "say", Text: "hello"}); err != nil {
 		t.Errorf("say: %v", err)
 	}
-	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "jump", To: 5}); !errors.Is(err, state.ErrNoStep) {
+	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "jump", JumpRequested: op.JumpRequested{To: 5}}); !errors.Is(err, state.ErrNoStep) {
 		t.Errorf("jump to an unknown step: %v", err)
 	}
 	var remote *taskdir.RemoteError

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/git"
 	"anamnesis/orchestrator/inspect"
@@ -33,15 +32,11 @@ func (s *Service) PlanJump(ctx context.Context, task, dir string, j op.JumpReque
 	if err != nil || !j.Git || p.DirGone {
 		return p, err
 	}
-	r, err := taskdir.OpenStream(s.Home, task, &opstream.Options{Snapshot: state.FoldVersion})
+	st, r, err := taskdir.OpenState(s.Home, task)
 	if err != nil {
 		return p, err
 	}
 	defer r.Close()
-	st, err := taskdir.ReadState(s.Home, task)
-	if err != nil {
-		return p, err
-	}
 	if p.Git, err = git.Plan(ctx, cmp.Or(dir, st.Opened.Dir), st, r, j.To); err != nil {
 		err = fmt.Errorf("%w: %w", state.ErrNotJumped, err)
 	}
@@ -63,8 +58,7 @@ func (s *Service) PlanRestore(ctx context.Context, task, name string, o worldsta
 }
 
 // Jump moves a task to the end of a step. A task that another process or session runs jumps at
-// the end of the step under way; any other jumps now. It uses To, Reason, Compact, Overwrite
-// and Git of j. dir is where the task continues; empty: its own directory. The result has the warnings in
+// the end of the step under way; any other jumps now. dir is where the task continues; empty: its own directory. The result has the warnings in
 // any case.
 func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested, c Client) (Jumped, error) {
 	st, err := taskdir.ReadState(s.Home, task)
@@ -72,7 +66,7 @@ func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested
 		return Jumped{}, err
 	}
 	if err = taskdir.ErrNotLive; dir == "" { // a running task keeps its directory
-		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Learned: j.Learned, Compact: j.Compact, Overwrite: j.Overwrite, Git: j.Git})
+		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", JumpRequested: j})
 	}
 	if err == nil || !errors.Is(err, taskdir.ErrNotLive) {
 		return Jumped{Scheduled: err == nil}, err

@@ -233,8 +233,7 @@ func (s *Session) Request(ctx context.Context, text string) error {
 // AskNow ends a wait for the provider.
 func (s *Session) AskNow() { s.task.AskNow() }
 
-// Jump schedules a jump for the end of the step under way. It uses To, Reason, Compact and
-// Overwrite of j.
+// Jump schedules a jump for the end of the step under way.
 func (s *Session) Jump(ctx context.Context, j op.JumpRequested) error {
 	return s.task.Ledger.Jump(ctx, j)
 }

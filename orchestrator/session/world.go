@@ -191,12 +191,15 @@ func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o world
 func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
 	var ids []worldstate.ID
 	for _, task := range tasks {
-		st, err := taskdir.ReadState(s.Home, task)
-		if err != nil || s.Home.StoreOf(&st.Opened) != store {
+		st, r, err := taskdir.OpenState(s.Home, task)
+		if err != nil {
 			continue
 		}
-		named, _, _ := workspace.Commits(s.Home, task, st, nil) // only the readable ones
-		ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
+		if s.Home.StoreOf(&st.Opened) == store {
+			named, _, _ := workspace.Commits(r, st, nil) // only the readable ones
+			ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
+		}
+		r.Close()
 	}
 	return ids
 }
@@ -205,10 +208,11 @@ func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
 // overcome describes damage of the stream that the store made up for. The caller closes the
 // world.
 func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, ends []worldstate.ID, overcome string, err error) {
-	st, err := taskdir.ReadState(s.Home, task)
+	st, r, err := taskdir.OpenState(s.Home, task)
 	if err != nil {
 		return nil, nil, "", err
 	}
+	defer r.Close()
 	for _, id := range steps {
 		step, err := st.Checkpoint(id)
 		if err != nil {
@@ -221,7 +225,7 @@ func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, en
 	if w, err = s.World(st); err != nil {
 		return nil, nil, "", err
 	}
-	if ends, overcome, err = workspace.Commits(s.Home, task, st, w, steps...); err != nil {
+	if ends, overcome, err = workspace.Commits(r, st, w, steps...); err != nil {
 		return nil, nil, "", errors.Join(err, w.Close())
 	}
 	return w, ends, overcome, nil

@@ -29,7 +29,7 @@ type Line struct {
 
 // Follow opens a task's stream. A task that is not there is an ErrNoTask.
 func Follow(h Home, id string) (*Follower, error) {
-	r, err := OpenStream(h, id, nil)
+	r, err := openVerified(h, id)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
 	if whole || err != nil {
 		return err
 	}
-	r, err := OpenStream(f.home, f.id, nil)
+	r, err := openVerified(f.home, f.id)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/opstream/durable"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/worldstate"
 )
@@ -178,7 +179,7 @@ func TestNoAnswer(t *testing.T) {
 		}
 		done <- err
 	}()
-	err = Send(t.Context(), h, "t", Command{Verb: "jump", To: 1})
+	err = Send(t.Context(), h, "t", Command{Verb: "jump", JumpRequested: op.JumpRequested{To: 1}})
 	if want := "task t did not answer; it may have taken it, or take it yet"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

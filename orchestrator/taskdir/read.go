@@ -56,18 +56,12 @@ func CheckParent(st *state.State) error {
 var (
 	// ErrNoTask: there is no task of that name.
 	ErrNoTask = errors.New("no such task")
-)
-
-var (
 	// ErrPending: a jump is scheduled already, or a D-Mail.
 	ErrPending = errors.New("scheduled already")
 	// ErrAnswered: somebody else has answered the question.
 	ErrAnswered = errors.New("answered already")
 	// ErrNoQuestion: the task has no open question.
 	ErrNoQuestion = errors.New("no open question")
-)
-
-var (
 	// ErrBusy: another live task works in the directory.
 	ErrBusy = errors.New("directory is in use")
 	// ErrNotLive: the task has no running process.
@@ -89,22 +83,55 @@ func Decode(rec opstream.Record) (op.Op, error) {
 	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
 }
 
+// Stream is a task's stream as its process has it, or as one that only reads it.
+type Stream interface {
+	Get(seq uint64) (opstream.Record, error)
+	Since(after uint64) iter.Seq2[opstream.Record, error]
+}
+
+// ReadOp reads one operation.
+func ReadOp(stream Stream, seq uint64) (op.Op, error) {
+	rec, err := stream.Get(seq)
+	if err != nil {
+		return op.Op{}, err
+	}
+	return Decode(rec)
+}
+
+// ReadBody reads the body of an operation that the state names, so that one of another kind is a state.ErrStream.
+func ReadBody[B op.Body](stream Stream, seq uint64) (B, error) {
+	o, err := ReadOp(stream, seq)
+	b, ok := o.Body.(B)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: op %d is a %s", state.ErrStream, seq, o.Kind())
+	}
+	return b, err
+}
+
 // ReadState folds a task's stream without holding the task; the task may be live.
 func ReadState(h Home, id string) (*state.State, error) {
-	r, err := OpenStream(h, id, &opstream.Options{Snapshot: state.FoldVersion})
+	st, r, err := OpenState(h, id)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	st := state.FromSnapshot(r)
-	err = EachDecoded(r.Since(st.Last), func(o op.Op) error { return state.Fold(st, o) })
+	return st, r.Close()
+}
+
+// OpenState is ReadState that returns the stream, too, for operations that the state names. The caller closes it.
+func OpenState(h Home, id string) (*state.State, *opstream.Reader, error) {
+	r, err := OpenStream(h, id)
 	if err != nil {
-		return nil, WithRemedy(id, err)
+		return nil, nil, err
 	}
-	if st.Last == 0 {
-		return nil, EmptyStream(id)
+	st := state.FromSnapshot(r)
+	err = WithRemedy(id, EachDecoded(r.Since(st.Last), func(o op.Op) error { return state.Fold(st, o) }))
+	if err == nil && st.Last == 0 {
+		err = EmptyStream(id)
 	}
-	return st, nil
+	if err != nil {
+		return nil, nil, errors.Join(err, r.Close())
+	}
+	return st, r, nil
 }
 
 // errEmpty is part of EmptyStream's error.
@@ -123,17 +150,17 @@ func WithRemedy(id string, err error) error {
 
 // EachOp visits a task's durable operations in order.
 func EachOp(h Home, id string, visit func(op.Op) error) error {
-	return WithRemedy(id, eachOp(h, id, 0, nil, visit))
+	return WithRemedy(id, eachOp(h, id, 0, openVerified, visit))
 }
 
 // EachOpSince visits the operations after a seq. What the task's snapshot covers is not
 // verified again, so that a few operations of a long task cost little.
 func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
-	return eachOp(h, id, after, &opstream.Options{Snapshot: state.FoldVersion}, visit)
+	return eachOp(h, id, after, OpenStream, visit)
 }
 
-func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.Op) error) error {
-	r, err := OpenStream(h, id, o)
+func eachOp(h Home, id string, after uint64, open func(Home, string) (*opstream.Reader, error), visit func(op.Op) error) error {
+	r, err := open(h, id)
 	if err != nil {
 		return err
 	}
@@ -141,8 +168,15 @@ func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.
 	return EachDecoded(r.Since(after), visit)
 }
 
-// OpenStream opens a task's stream for reading.
-func OpenStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error) {
+// OpenStream opens a task's stream for reading. What the task's snapshot covers is not verified again.
+func OpenStream(h Home, id string) (*opstream.Reader, error) {
+	return openStream(h, id, &opstream.Options{Snapshot: state.FoldVersion})
+}
+
+// openVerified opens a task's stream so that every line read is verified.
+func openVerified(h Home, id string) (*opstream.Reader, error) { return openStream(h, id, nil) }
+
+func openStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error) {
 	if err := CheckTaskID(id); err != nil {
 		return nil, err
 	}

@@ -23,15 +23,10 @@ import (
 
 // Command is a request to a live task.
 type Command struct {
-	Verb    string `json:"verb"` // say | jump | answer | stop
-	Text    string `json:"text,omitempty"`
-	To      int    `json:"to,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	Learned string `json:"learned,omitempty"`
-	Compact bool   `json:"fold,omitempty"`
-	// Overwrite: see op.JumpRequested.
-	Overwrite bool `json:"overwrite,omitempty"`
-	Git       bool `json:"git,omitempty"` // see op.JumpRequested
+	Verb string `json:"verb"` // say | jump | answer | stop
+	Text string `json:"text,omitempty"`
+	// JumpRequested is for the verb jump.
+	op.JumpRequested
 	// Answer is for the verb answer.
 	Answer *op.QuestionAnswered `json:"answer,omitempty"`
 	// From says where the user gives the command.

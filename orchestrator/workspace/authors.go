@@ -134,17 +134,9 @@ func (p *Place) happened(c worldstate.Change, since time.Time) bool {
 func (p *Place) readOthers(ctx context.Context) error {
 	seqs := p.State().World.Changes
 	for ; p.authors.read < len(seqs); p.authors.read++ {
-		rec, err := p.Journal.Log().Get(seqs[p.authors.read])
+		b, err := taskdir.ReadBody[*op.WorldChanged](p.Journal.Log(), seqs[p.authors.read])
 		if err != nil {
 			return err
-		}
-		o, err := taskdir.Decode(rec)
-		if err != nil {
-			return err
-		}
-		b, ok := o.Body.(*op.WorldChanged)
-		if !ok {
-			continue
 		}
 		list, err := p.World.Diff(ctx, worldstate.ID(b.From), worldstate.ID(b.To))
 		if err != nil {

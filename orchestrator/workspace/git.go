@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -47,25 +46,16 @@ func GitNow(ctx context.Context, top string, r *worldstate.GitReader) op.GitAt {
 }
 
 // GitThen returns where a repository stood at the end of a step. Unread says why that is unknown.
-func GitThen(stream interface {
-	Get(seq uint64) (opstream.Record, error)
-}, s *state.State, dir string, step int) (op.GitAt, error) {
+func GitThen(stream taskdir.Stream, s *state.State, dir string, step int) (op.GitAt, error) {
 	for _, seq := range slices.Backward(s.Git[dir].Seen) {
 		if seq > s.Steps.At(step).Last {
 			continue
 		}
-		rec, err := stream.Get(seq)
+		b, err := taskdir.ReadBody[*op.GitSeen](stream, seq)
 		if err != nil {
 			return op.GitAt{}, err
 		}
-		o, err := taskdir.Decode(rec)
-		if err != nil {
-			return op.GitAt{}, err
-		}
-		if b, ok := o.Body.(*op.GitSeen); ok {
-			return b.GitAt, nil
-		}
-		return op.GitAt{}, fmt.Errorf("%w: op %d is not where git stood", state.ErrStream, seq)
+		return b.GitAt, nil
 	}
 	return op.GitAt{Unread: "not recorded"}, nil
 }

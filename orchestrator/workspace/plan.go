@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -18,22 +17,12 @@ import (
 )
 
 // EditsAfter reads the changes that ChangesAfter names.
-func EditsAfter(s *state.State, stream interface {
-	Get(seq uint64) (opstream.Record, error)
-}, step int) ([]worldstate.Edit, error) {
+func EditsAfter(s *state.State, stream taskdir.Stream, step int) ([]worldstate.Edit, error) {
 	var out []worldstate.Edit
 	for _, seq := range s.ChangesAfter(step) {
-		rec, err := stream.Get(seq)
+		b, err := taskdir.ReadBody[*op.WorldChanged](stream, seq)
 		if err != nil {
-			return nil, fmt.Errorf("read what the user changed, op %d: %w", seq, err)
-		}
-		o, err := taskdir.Decode(rec)
-		if err != nil {
-			return nil, err
-		}
-		b, ok := o.Body.(*op.WorldChanged)
-		if !ok {
-			return nil, fmt.Errorf("%w: op %d is not a change of the world", state.ErrStream, seq)
+			return nil, fmt.Errorf("read what the user changed: %w", err)
 		}
 		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Only: b.Only, Unknown: b.By != state.ChangedByUser})
 	}
@@ -93,13 +82,8 @@ func Unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
 
 // EditsIn is EditsAfter for a task that is not open, with what changed since its last
 // snapshot: a jump or a restore records that first.
-func EditsIn(h taskdir.Home, s *state.State, step int) ([]worldstate.Edit, error) {
-	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Snapshot: state.FoldVersion})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	edits, err := EditsAfter(s, r, step)
+func EditsIn(s *state.State, stream taskdir.Stream, step int) ([]worldstate.Edit, error) {
+	edits, err := EditsAfter(s, stream, step)
 	return append(edits, worldstate.Edit{Unknown: s.AuthorUnknown()}), err
 }
 

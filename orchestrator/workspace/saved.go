@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,15 +43,10 @@ func WorldByName(w *worldstate.World, task string, s *state.State, id int, damag
 	return SavedWorld{id, commit, c.Tree}, true
 }
 
-// sequence is a stream that is read from one operation on.
-type sequence interface {
-	Since(after uint64) iter.Seq2[opstream.Record, error]
-}
-
 // ReadableFor returns what is damaged of the operations a jump must read; nil for none. A jump
 // with a pass must read everything before, since a pass asks where a text came from; known is
 // up to where that was checked already.
-func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint64) error {
+func ReadableFor(s *state.State, stream taskdir.Stream, j op.JumpRequested, known uint64) error {
 	discarded := s.Discarded(j.To)
 	ranges := s.Steps.Ranges(discarded)
 	if j.Mail == nil { // a D-Mail makes no pass
@@ -74,19 +68,13 @@ func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint
 }
 
 // WorldAt reads the world at the end of a step.
-func WorldAt(stream interface {
-	Get(seq uint64) (opstream.Record, error)
-}, s *state.State, id int) (SavedWorld, error) {
+func WorldAt(stream taskdir.Stream, s *state.State, id int) (SavedWorld, error) {
 	w := SavedWorld{Step: id}
 	st := s.Steps.At(id)
 	if !st.Saved {
 		return w, nil
 	}
-	rec, err := stream.Get(st.Last)
-	if err != nil {
-		return SavedWorld{}, fmt.Errorf("read the world of step %d: %w", id, err)
-	}
-	o, err := taskdir.Decode(rec)
+	o, err := taskdir.ReadOp(stream, st.Last)
 	if err != nil {
 		return SavedWorld{}, fmt.Errorf("read the world of step %d: %w", id, err)
 	}
@@ -108,9 +96,12 @@ func Resolve(ctx context.Context, h taskdir.Home, w *worldstate.World, task, nam
 	}
 	id, err := strconv.Atoi(step)
 	if err == nil && task != "" && h.HasTask(task) {
-		st, err := taskdir.ReadState(h, task)
+		st, r, err := taskdir.OpenState(h, task)
+		if err == nil {
+			defer r.Close()
+		}
 		if err == nil && sameStore(h.StoreOf(&st.Opened), w) && id >= 0 && id < st.Steps.Len() && st.Steps.At(id).Saved {
-			commits, _, err := Commits(h, task, st, w, id)
+			commits, _, err := Commits(r, st, w, id)
 			if err != nil {
 				return "", err
 			}
@@ -125,27 +116,12 @@ func sameStore(store string, w *worldstate.World) bool {
 	return err == nil && real == w.Store()
 }
 
-// Leavable is ReadableFor for a task that is not open.
-func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
-	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Snapshot: state.FoldVersion})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return ReadableFor(s, r, j, 0)
-}
-
 // Commits returns the snapshots that some steps of a task ended with, in the order of the ids;
 // empty ones for those without a checkpoint. The State is that of the task's stream. Without
 // ids it returns those of all steps. If a line of the stream is damaged, the snapshots of the
 // task's world replace it, unless world is nil; overcome describes the first such damage.
 // Unreadable ones are empty, and err is the first of their errors.
-func Commits(h taskdir.Home, task string, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
-	r, err := taskdir.OpenStream(h, task, &opstream.Options{Snapshot: state.FoldVersion})
-	if err != nil {
-		return nil, "", err
-	}
-	defer r.Close()
+func Commits(stream taskdir.Stream, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
 	if ids == nil {
 		for id := range s.Steps.Len() {
 			ids = append(ids, id)
@@ -154,8 +130,8 @@ func Commits(h taskdir.Home, task string, s *state.State, world *worldstate.Worl
 	out := make([]worldstate.ID, len(ids))
 	var first error
 	for i, id := range ids {
-		w, err := WorldAt(r, s, id)
-		if ref, ok := WorldByName(world, task, s, id, err); ok {
+		w, err := WorldAt(stream, s, id)
+		if ref, ok := WorldByName(world, s.Opened.Task, s, id, err); ok {
 			if overcome == "" {
 				overcome = err.Error()
 			}

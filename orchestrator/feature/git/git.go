@@ -13,18 +13,16 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
 // Plan returns how the repositories of a world have to move to where they stood at the end of a step. It
 // changes nothing in them. The error says why one of them cannot move.
-func Plan(ctx context.Context, world string, s *state.State, stream interface {
-	Get(seq uint64) (opstream.Record, error)
-}, step int) (moves []op.GitMove, err error) {
+func Plan(ctx context.Context, world string, s *state.State, stream taskdir.Stream, step int) (moves []op.GitMove, err error) {
 	moves = []op.GitMove{}
 	recorded := false
 	for _, dir := range slices.Sorted(maps.Keys(s.Git)) {

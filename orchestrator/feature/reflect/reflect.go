@@ -105,13 +105,11 @@ func (a *Agent) jumpReasons(to int) ([]string, error) {
 	var out []string
 	jumps := a.ledger.State().Jump.Backward(to)
 	for _, seq := range jumps[max(0, len(jumps)-state.MaxBackwardJumps):] {
-		ops, err := a.ledger.Ops(op.Range{First: seq, Last: seq})
+		o, err := a.ledger.Op(seq)
 		if err != nil {
 			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
 		}
-		for _, o := range ops {
-			out = append(out, op.ReasonOf(o.Body))
-		}
+		out = append(out, op.ReasonOf(o.Body))
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
@@ -25,6 +26,11 @@ func Edits(ctx context.Context, svc *session.Service, st *state.State, ops []op.
 		return nil
 	}
 	defer world.Close()
+	stream, err := taskdir.OpenStream(svc.Home, st.Opened.Task)
+	if err != nil {
+		return nil
+	}
+	defer stream.Close()
 	edits := make(map[string][]file.Change)
 	last := make(map[string]string) // of the step under way: the last call that edits a path
 	for _, o := range ops {
@@ -40,7 +46,7 @@ func Edits(ctx context.Context, svc *session.Service, st *state.State, ops []op.
 			if len(last) == 0 {
 				break
 			}
-			ends, _, err := workspace.Commits(svc.Home, st.Opened.Task, st, world, b.Parent, o.Step)
+			ends, _, err := workspace.Commits(stream, st, world, b.Parent, o.Step)
 			for path, call := range last {
 				var before, after bytes.Buffer
 				if err == nil && world.Content(ctx, ends[1], path, &after) == nil {
