@@ -59,9 +59,8 @@ func (w *watch) version() string {
 // news is the answer to a page that follows a task.
 type news struct {
 	Live     liveView
-	Standing *standing // nil: as before
-	Tree     *treeView // nil: as before
-	Chart    *picture.Chart
+	Standing *standing       // nil: as before
+	Tree     *treeView       // nil: as before
 	Whole    *opsView        // replaces the operations shown
 	Same     *picture.Group  // to add to the last step shown
 	More     []picture.Group // steps to add
@@ -133,8 +132,8 @@ func (w *watch) taken(version string, after uint64) bool {
 func (w *watch) news(v shown, after, first uint64, version string) news {
 	n := news{Path: taskPath(w.id)}
 	if version != w.version() {
-		tree, chart := w.tree(v), picture.ChartOf(w.builder.Requests(), w.builder.Marks())
-		n.Tree, n.Chart = &tree, &chart
+		tree := w.tree(v)
+		n.Tree = &tree
 	}
 	if first == 0 || w.last == after {
 		return n

@@ -56,7 +56,7 @@ func TestFollow(t *testing.T) {
 				t.Fatalf("operation %s was sent where %d is the next", seq, seen)
 			}
 		}
-		wantIn(t, "the answer", news, fmt.Sprintf(`id="step-%d"`, w.parent), `id="chart" hx-swap-oob`, fmt.Sprintf("Operations 1 to %d of %d.", seen, seen))
+		wantIn(t, "the answer", news, fmt.Sprintf(`id="step-%d"`, w.parent), `id="tree" hx-swap-oob`, fmt.Sprintf("Operations 1 to %d of %d.", seen, seen))
 		url = nextOf(t, news)
 		quiet()
 	}

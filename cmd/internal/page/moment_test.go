@@ -12,7 +12,7 @@ import (
 )
 
 // TestOpensAtWhatMatters: a task's page shows the last jump at once, each step's operations
-// behind its calls, what a failed command printed, and the jump and its block in the chart.
+// behind its calls, what a failed command printed, and how large the requests are.
 func TestOpensAtWhatMatters(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -39,7 +39,7 @@ func TestOpensAtWhatMatters(t *testing.T) {
 		t.Errorf("%d lines of the output are shown", n)
 	}
 	w.call("Bash", "on")
-	wantIn(t, "the chart", s.get(t, "/tasks/task_1"), `text-anchor="middle">↩ jump to 1, block</text>`, ">EAS 4000</text>")
+	wantIn(t, "the page", s.get(t, "/tasks/task_1"), "Last request 103 tokens, 2 % of the EAS of 4000, window 128000. 3 requests, at most 900 tokens.")
 	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "What failed", "FAIL &lt;b&gt;</pre>")
 }
 

@@ -87,7 +87,6 @@ type taskPage struct {
 	Standing                standing
 	Damage                  string
 	Tree                    treeView
-	Chart                   picture.Chart
 	Ops                     opsView
 	Live                    liveView
 	Auto                    *detail // the current point; nil before the first step
@@ -202,7 +201,6 @@ func (w *watch) page(v shown, live int) taskPage {
 		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model.Name,
 		Request: taskdir.Title(st.Said.First), Path: path,
 		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v),
-		Chart: picture.ChartOf(w.builder.Requests(), w.builder.Marks()),
 	}
 	first := v.first
 	if first == 0 {

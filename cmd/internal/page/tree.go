@@ -3,9 +3,12 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/page/picture"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
@@ -21,6 +24,7 @@ type treeView struct {
 	Total         int
 	Before, After string
 	Goal, Curve   string // how the goal's checks went: in words, and as an SVG path
+	Tokens        string // of the requests to the model, against its limits
 }
 
 // tree returns a part of the tree.
@@ -31,7 +35,7 @@ func (w *watch) tree(v shown) treeView {
 		len(nodes), Total: len(whole.Nodes)}
 	goal := &w.builder.State().Goal
 	_, t.Goal = goal.Curve()
-	t.Curve = picture.Curve(goal.Heights())
+	t.Curve, t.Tokens = picture.Curve(goal.Heights()), requestTokens(w.builder.Requests())
 	t.Items, t.Ends = picture.Items(nodes)
 	if from > 0 {
 		v.row = max(from-picture.RowsShown, 0)
@@ -42,6 +46,22 @@ func (w *watch) tree(v shown) treeView {
 		t.After = v.query(t.Path)
 	}
 	return t
+}
+
+// requestTokens says how large the requests to the model were.
+func requestTokens(requests []timeline.Request) string {
+	if len(requests) == 0 {
+		return "The model was not asked yet."
+	}
+	last, peak := requests[len(requests)-1], 0
+	for _, r := range requests {
+		peak = max(peak, r.Tokens)
+	}
+	text := fmt.Sprintf("Last request %d tokens, %d %% of the EAS of %d", last.Tokens, last.Tokens*100/max(last.EAS, 1), last.EAS)
+	if last.Window > 0 {
+		text += fmt.Sprintf(", window %d", last.Window)
+	}
+	return fmt.Sprintf("%s. %s, at most %d tokens.", text, quote.Number(len(requests), "request"), peak)
 }
 
 // worldDiff compares two snapshots of a task's world. It takes no lock and changes nothing.

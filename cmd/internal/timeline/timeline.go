@@ -320,17 +320,6 @@ func (b *Builder) LastJump() (jump Row, passes []Row, ok bool) {
 	return Row{}, nil, false
 }
 
-// Marks returns the rows of what changed the context's size at once: performed jumps, blocks,
-// maskings and D-Mails.
-func (b *Builder) Marks() (out []Row) {
-	for _, r := range b.rows {
-		if r.Kind == RowJump && r.Jump != nil || r.Kind == RowPass && r.Block || r.Kind == RowMask || r.Kind == RowMail {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
 // UnderWay returns the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (steps.Step, bool) {
 	st := b.State()

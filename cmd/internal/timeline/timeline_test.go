@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"anamnesis/opstream/op"
 )
 
@@ -82,35 +80,4 @@ func TestTimelineIsItsOwn(t *testing.T) {
 	if after := b.Timeline(); after.Rows[1].OnPath || after.Current != 0 {
 		t.Errorf("step 1 is off the path now: %+v", after.Rows[1])
 	}
-}
-
-// TestThin: no more than asked, in order, and the peak, the first and the last
-// are among them.
-func TestThin(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		tokens := rapid.SliceOfN(rapid.IntRange(0, 1000), 1, 300).Draw(rt, "tokens")
-		limit := rapid.IntRange(3, 60).Draw(rt, "limit")
-		var all []Request
-		for i, n := range tokens {
-			all = append(all, Request{Seq: uint64(i + 1), Tokens: n})
-		}
-		got := Thin(all, limit)
-		if len(got) > limit && len(all) > limit || len(got) > len(all) {
-			rt.Fatalf("%d of %d, at most %d were asked for", len(got), len(all), limit)
-		}
-		if got[0] != all[0] || got[len(got)-1] != all[len(all)-1] {
-			rt.Fatal("the ends are not kept")
-		}
-		largest := func(rs []Request) int {
-			return slices.MaxFunc(rs, func(x, y Request) int { return x.Tokens - y.Tokens }).Tokens
-		}
-		if largest(got) != largest(all) {
-			rt.Fatalf("the peak of %d became %d", largest(all), largest(got))
-		}
-		for i := 1; i < len(got); i++ {
-			if got[i].Seq <= got[i-1].Seq {
-				rt.Fatal("not in order")
-			}
-		}
-	})
 }

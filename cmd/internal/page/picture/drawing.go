@@ -1,11 +1,9 @@
 // Package picture lays out what a page shows of a task's steps: the tree of steps as a
-// drawing and as nested lists, and the chart of tokens.
+// drawing and as nested lists.
 package picture
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"anamnesis/cmd/internal/timeline"
@@ -129,91 +127,6 @@ func dotClass(n timeline.Node) string {
 	return strings.Join(class, " ")
 }
 
-// The chart of tokens, in the units of its view box.
-const (
-	chartWidth  = 600
-	chartHeight = 140
-	// chartHead is the room for the marks' labels, labelWidth that of one of them.
-	chartHead  = 20
-	labelWidth = 96
-	// chartPoints is how many requests the chart shows. Of more, it shows the largest of
-	// each interval.
-	chartPoints = 300
-	// windowRoom is how many times as high as the rest of the chart the window may be to be
-	// drawn.
-	windowRoom = 3
-)
-
-// Chart shows the size of each request against the limits.
-type Chart struct {
-	Width, Height int
-	Tokens        string // of paths
-	EAS           string
-	Window        string // "" if unknown or far above
-	Requests      int
-	Last          timeline.Request
-	Peak          int
-	Share         int // of the EAS in the last request, percent
-	Label         string
-	EASLabel      chartLabel
-	WindowLabel   chartLabel
-	Marks         []chartMark // jumps, blocks and maskings
-}
-
-// chartLabel names a line of the chart.
-type chartLabel struct {
-	X, Y int
-	Text string
-}
-
-// chartMark is an event between two requests.
-type chartMark struct {
-	X     int
-	Text  string // empty if there is no room
-	Title string
-}
-
-func ChartOf(requests []timeline.Request, marks []timeline.Row) Chart {
-	c := Chart{Width: chartWidth, Height: chartHeight, Requests: len(requests), Label: "The model was not asked yet."}
-	if len(requests) == 0 {
-		return c
-	}
-	shown := timeline.Thin(requests, chartPoints)
-	c.Last = shown[len(shown)-1]
-	eas := 0
-	for _, r := range shown {
-		c.Peak, eas = max(c.Peak, r.Tokens), max(eas, r.EAS)
-	}
-	top := max(c.Peak, eas, 1)
-	drawn := c.Last.Window > 0 && c.Last.Window <= windowRoom*top
-	if drawn {
-		top = max(top, c.Last.Window)
-	}
-	path := func(of func(timeline.Request) int) string { return linePath(shown, of, top) }
-	c.Tokens = path(func(r timeline.Request) int { return r.Tokens })
-	c.EAS = path(func(r timeline.Request) int { return r.EAS })
-	if drawn {
-		c.Window = path(func(r timeline.Request) int { return r.Window })
-	}
-	c.EASLabel = chartLabel{4, height(c.Last.EAS, top) - 4, fmt.Sprintf("EAS %d", c.Last.EAS)}
-	if drawn {
-		c.WindowLabel = chartLabel{4, height(c.Last.Window, top) - 4, fmt.Sprintf("window %d", c.Last.Window)}
-	}
-	c.Marks = marksAt(shown, marks)
-	if c.Last.EAS > 0 {
-		c.Share = c.Last.Tokens * 100 / c.Last.EAS
-	}
-	c.Label = fmt.Sprintf("Tokens of %d requests to the model: at most %d, the last %d, with an EAS of %d", c.Requests,
-		c.Peak, c.Last.Tokens, c.Last.EAS)
-	if c.Last.Window > 0 {
-		c.Label += fmt.Sprintf(" and a window of %d", c.Last.Window)
-	}
-	if n := len(c.Marks); n > 0 {
-		c.Label += fmt.Sprintf("; %d marks of jumps and blocks", n)
-	}
-	return c
-}
-
 // Curve is the line through heights from 0 to 1 as an SVG path, 200 wide and 30 high; of one height it is level.
 func Curve(heights []float64) string {
 	var d strings.Builder
@@ -224,69 +137,4 @@ func Curve(heights []float64) string {
 		}
 	}
 	return strings.Replace(d.String(), "L", "M", 1)
-}
-
-// marksAt places marks between the requests shown, with as many labels as fit.
-func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
-	from := -labelWidth
-	for _, r := range rows {
-		after, _ := slices.BinarySearchFunc(shown, r.First,
-			func(q timeline.Request, seq uint64) int { return cmp.Compare(q.Seq, seq) })
-		if after == 0 || len(shown) < 2 {
-			continue
-		}
-		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s",
-			r.Icon, r.Short, r.First, r.Text)}
-		label := markLabel(r)
-		m.X = min(m.X, chartWidth-labelWidth/2)
-		if n := len(out); n > 0 && out[n-1].X == m.X { // a jump and its block
-			out[n-1].Title += "\n" + m.Title
-			if was := out[n-1].Text; was != "" && !strings.Contains(was, label) {
-				out[n-1].Text = label + ", " + was
-			}
-			continue
-		}
-		if m.X-from >= labelWidth {
-			from, m.Text = m.X, label
-		}
-		out = append(out, m)
-	}
-	return out
-}
-
-// markLabel names a mark of the chart.
-func markLabel(r timeline.Row) string {
-	switch {
-	case r.Jump != nil:
-		return r.Icon + " jump " + r.Short
-	case r.Kind == timeline.RowPass:
-		return "block" // its cards have no room
-	}
-	return r.Short
-}
-
-// chartMargin is kept free below the lines.
-const chartMargin = 4
-
-// height is where a number of tokens is drawn; top is at the upper edge.
-func height(tokens, top int) int {
-	return chartHeight - chartMargin - min(tokens, top)*(chartHeight-chartHead-2*chartMargin)/top
-}
-
-// linePath is a line through a value of each request; top is at the upper edge.
-func linePath(requests []timeline.Request, of func(timeline.Request) int, top int) string {
-	var d strings.Builder
-	letter := byte('M')
-	for i, r := range requests {
-		x := chartWidth
-		if n := len(requests); n > 1 {
-			x = i * chartWidth / (n - 1)
-		} else {
-			fmt.Fprintf(&d, "M0 %d", height(of(r), top))
-			letter = 'L'
-		}
-		fmt.Fprintf(&d, "%c%d %d", letter, x, height(of(r), top))
-		letter = 'L'
-	}
-	return d.String()
 }

@@ -65,21 +65,3 @@ func TestDraw(t *testing.T) {
 		t.Errorf("a row that no jump touches: %+v", d)
 	}
 }
-
-// TestChartOf: the span and the jumps are labelled, and a window far above is not drawn.
-func TestChartOf(t *testing.T) {
-	requests := []timeline.Request{{Seq: 2, Tokens: 1000, EAS: 4000}, {Seq: 5, Tokens: 9000, EAS: 4000}, {Seq: 9, Tokens: 2000, EAS: 4000, Window: 128000}}
-	c := ChartOf(requests, []timeline.Row{
-		{Kind: timeline.RowPass, First: 6, Icon: "◆", Short: "block", Block: true},
-		{Kind: timeline.RowJump, First: 7, Icon: "↩", Short: "to 1", Jump: &timeline.Jump{From: 3, To: 1}},
-	})
-	if c.Peak != 9000 || c.Share != 50 || c.EASLabel.Text != "EAS 4000" || c.Window != "" || !strings.HasSuffix(c.Label, "a window of 128000; 1 marks of jumps and blocks") {
-		t.Errorf("%+v", c)
-	}
-	if len(c.Marks) != 1 || c.Marks[0].Text != "↩ jump to 1, block" || c.Marks[0].X <= chartWidth/2 {
-		t.Errorf("the jump and its block: %+v", c.Marks)
-	}
-	if c = ChartOf(nil, nil); c.Label != "The model was not asked yet." {
-		t.Errorf("without requests: %q", c.Label)
-	}
-}
