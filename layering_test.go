@@ -74,7 +74,7 @@ var orchestrator = strings.Fields(`
 	state/steps state/projection state taskdir notice journal memory workspace toolset gate gate/gatetest leftover inspect report
 	feature/git feature/goal feature/jobs feature/mail feature/neverstart feature/question feature/reflect feature/repeat feature/research feature/subagent feature/todo tool/builtin
 	runtime session eas
-	beside/client beside/reader beside beside/continuation
+	beside/reader beside beside/continuation
 `)
 
 // doors lists libraries that only the places named may know: one, or one in

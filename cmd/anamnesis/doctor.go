@@ -19,7 +19,6 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/beside"
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -107,7 +106,7 @@ func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 			say("%s", line)
 		}
 	}
-	for _, line := range beside.Findings(h, ".", client.Program()) {
+	for _, line := range beside.Findings(h, ".", beside.Program()) {
 		say("%s", line)
 	}
 }

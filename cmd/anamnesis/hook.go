@@ -24,7 +24,7 @@ func (a *app) hookCommand() *cobra.Command {
 				return nil
 			}
 			if svc, err := a.service(); err == nil { // the error cannot be shown here; doctor finds it
-				recorder.Hook(cmd.Context(), svc, sessions.Agent(args[0]), args[1:], a.stdin, a.stdout)
+				recorder.Hook(cmd.Context(), svc, sessions.Agent(args[0]), a.stdin, a.stdout)
 			}
 			return nil
 		},

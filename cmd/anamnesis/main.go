@@ -17,7 +17,6 @@ import (
 	"anamnesis/cmd/internal/about"
 	"anamnesis/cmd/internal/console"
 	"anamnesis/cmd/internal/exit"
-	_ "anamnesis/cmd/internal/hookmain" // a hook ends before main
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"

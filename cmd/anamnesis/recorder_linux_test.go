@@ -253,18 +253,3 @@ func TestManySessions(t *testing.T) {
 		t.Errorf("errors: %s", strings.TrimSpace(string(log)))
 	}
 }
-
-// TestHookStartsEarly: a hook that reaches a recorder ends before packages are initialised
-// that it does not need; see cmd/internal/hookmain.
-func TestHookStartsEarly(t *testing.T) {
-	t.Parallel()
-	r := newRecorded(t)
-	r.hook("s", "UserPromptSubmit", map[string]any{"prompt": "Go."})
-	cmd := r.command("hook", "claude-code", filepath.Join(r.home, "beside"))
-	cmd.Env = append(cmd.Env, "GODEBUG=inittrace=1")
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":"s","cwd":%q,"hook_event_name":"Notification"}`, r.dir))
-	out, err := cmd.CombinedOutput()
-	if trace := string(out); err != nil || !strings.Contains(trace, "init os ") || strings.Contains(trace, "init net ") {
-		t.Errorf("%v\n%s", err, trace)
-	}
-}

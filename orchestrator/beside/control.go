@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/quote"
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/taskdir"
 )
 
+// offFile in a project stops the recording there.
+const offFile = ".anamnesis/off"
+
 // Paused is the file that stops all recording.
-func Paused(h taskdir.Home) string { return filepath.Join(all(h), client.PausedFile) }
+func Paused(h taskdir.Home) string { return filepath.Join(all(h), "paused") }
 
 // Pause stops all recording.
 func Pause(h taskdir.Home) error {
@@ -49,13 +51,13 @@ func LogError(h taskdir.Home, what string, err error) {
 }
 
 // Findings lists what doctor says of recordings, a line each: why other agents are not
-// recorded in a directory, the last error of a hook, agents whose hooks have changed, events that
-// wait, and recorders that are not of the running program (see client.Program).
+// recorded in a directory, the last error of a hook, events that
+// wait, and recorders that are not of the running program (see Program).
 func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	if _, err := os.Lstat(Paused(h)); err == nil {
 		lines = append(lines, "other agents are not recorded: recording is paused until you end the pause")
 	}
-	file := filepath.Join(root(h, "", client.Head{Cwd: dir}), client.OffFile)
+	file := filepath.Join(root(h, "", head{Cwd: dir}), offFile)
 	if _, err := os.Lstat(file); err == nil {
 		lines = append(lines, "other agents are not recorded in this directory: delete "+file+" to end that")
 	}
@@ -63,7 +65,6 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 		all := strings.Split(strings.TrimSpace(string(data)), "\n")
 		lines = append(lines, fmt.Sprintf("other agents: %s of hooks in %s, which you can delete; the last: %s", quote.Number(len(all), "error"), Log(h), cmp.Or(all[len(all)-1], "not written, the disk was full")))
 	}
-	lines = append(lines, changedHooks(h)...)
 	if n := waiting(h); n > 0 {
 		lines = append(lines, fmt.Sprintf("other agents: %s not recorded yet; the next hook in the same directory records what waits there", quote.Number(n, "event")))
 	}
@@ -74,7 +75,7 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 }
 
 func recordingOff(h taskdir.Home, dir string) bool {
-	for _, path := range []string{filepath.Join(dir, client.OffFile), Paused(h)} {
+	for _, path := range []string{filepath.Join(dir, offFile), Paused(h)} {
 		if _, err := os.Lstat(path); err == nil {
 			return true
 		}

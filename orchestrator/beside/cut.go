@@ -9,7 +9,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// cutReply answers client.ContextCut.
+// cutReply answers contextCut.
 func cutReply(svc *session.Service, task string) ([]byte, error) {
 	left, err := discardedCalls(svc, task)
 	if err != nil || len(left) == 0 {

@@ -40,7 +40,7 @@ func (s *speaker) event(text string) string {
 		s.Fatal(err)
 	}
 	reply := ""
-	if err := beside.Hook(s.Context(), s.svc, s.name, strings.NewReader(string(data)), "", nil, func(text []byte) error { reply += string(text); return nil }); err != nil {
+	if err := beside.Hook(s.Context(), s.svc, s.name, strings.NewReader(string(data)), nil, func(text []byte) error { reply += string(text); return nil }); err != nil {
 		s.Fatalf("%s: %v", text, err)
 	}
 	return reply

@@ -3,6 +3,8 @@ package beside
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"regexp"
 	"strconv"
 
@@ -174,4 +176,63 @@ func writes(c *sessions.Call) bool {
 
 func callOf(c *sessions.Call, writes bool) runtime.OutsideCall {
 	return runtime.OutsideCall{Call: op.Call{ID: c.ID, Name: c.Tool, Args: c.Args}, Writes: writes}
+}
+
+// maxEventBytes is how much of an event is read.
+const maxEventBytes = 32 << 20
+
+// head is what a hook reads of an event.
+type head struct {
+	SessionID string `json:"session_id"`
+	Cwd       string `json:"cwd"`
+	Name      string `json:"hook_event_name"`
+}
+
+// readEvent reads an event from a hook's standard input.
+func readEvent(in io.Reader) (data []byte, of head, err error) {
+	if data, err = io.ReadAll(io.LimitReader(in, maxEventBytes)); err != nil {
+		return nil, of, err
+	}
+	if err := json.Unmarshal(data, &of); err != nil {
+		return data, head{}, err
+	}
+	if of.SessionID == "" || of.Name == "" || of.Cwd == "" {
+		return data, of, errors.New("it names no session, event or directory")
+	}
+	return data, of, nil
+}
+
+// contextCut is the event by which the plugin of opencode asks which calls a jump has
+// left. It is answered and not recorded.
+const contextCut = "ContextCut"
+
+// missingField names the field that an event of its name has in the known versions of the agent, and this one
+// does not; empty: none.
+func (e *event) missingField() string {
+	id, response := "tool_use_id", "tool_response"
+	if e.Agent == sessions.Kimi {
+		id, response = "tool_call_id", "tool_output"
+	}
+	switch e.Name {
+	case "UserPromptSubmit":
+		if e.Prompt == "" {
+			return "prompt"
+		}
+	case "PreToolUse", "PostToolUse", "PostToolUseFailure":
+		switch {
+		case e.ToolName == "":
+			return "tool_name"
+		case len(e.ToolInput) == 0:
+			return "tool_input"
+		case e.ToolUseID == "":
+			return id
+		case e.Name == "PostToolUse" && len(e.ToolResponse) == 0:
+			return response
+		}
+	case "PostToolBatch":
+		if len(e.ToolCalls) == 0 {
+			return "tool_calls"
+		}
+	}
+	return ""
 }

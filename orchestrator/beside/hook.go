@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream"
 	"anamnesis/opstream/durable"
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
@@ -30,60 +28,40 @@ const replyTime = 200 * time.Millisecond
 // maxContextBytes is how much one hook adds to the agent's context.
 const maxContextBytes = 9_000
 
-// Hook records an event of another agent, which it reads from in. file is the event's name
-// if client.Main sent it to a recorder, which may have written it to disk. Hook first writes
-// the event to disk, redacted, so that it is recorded even if this process is killed. Then
+// Wait is how long a hook lets an agent wait. What takes longer continues without the agent. The
+// agent's limit is 2 s; the rest is for the wrapper and the start and end of the processes, where
+// many hooks begin at once.
+const Wait = 1500 * time.Millisecond
+
+// Hook records an event of another agent, which it reads from in. It first writes the event
+// to disk, redacted, so that it is recorded even if this process is killed. Then
 // the directory's recorder records it; recorders starts one if there is none. If recorders is
 // nil or cannot start one, Hook records the event itself. answer is called with the reply, if
 // there is one; if it fails because the agent no longer waits, the next reply repeats this one.
-func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, file string, recorders *Recorders, answer func([]byte) error) error {
-	h := svc.Home
-	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
-		data, head, err := client.Read(in)
-		if err != nil {
-			count(h, string(agent), &event{Agent: agent, Native: cmp.Or(head.Name, "an event")}, "its session, name or directory")
-			return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
-		}
-		dir := root(h, agent, head)
-		if dir == "" || recordingOff(h, dir) {
-			return nil
-		}
-		if !isWorld(h, dir) {
-			return errors.Join(rememberSession(h, agent, head.SessionID, dir), importTurn(ctx, svc, agent, data, dir))
-		}
-		if head.Name == client.ContextCut {
-			reply, err := cutReply(svc, recordedIn(h, agent, head.SessionID, dir))
-			return errors.Join(err, answer(reply))
-		}
-		if err := os.MkdirAll(folder(h, dir), 0o700); err != nil {
-			return err
-		}
-		if file == "" {
-			file = filepath.Join(folder(h, dir), client.EventName(string(agent)))
-		}
-		if err := spool(svc, dir, filepath.Base(file), data, os.Environ()); err != nil {
-			return err
-		}
-		if err := rememberSession(h, agent, head.SessionID, dir); err != nil {
-			return err
-		}
-	}
-	e, err := readSpooled(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // it is recorded
-	}
+func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, recorders *Recorders, answer func([]byte) error) error {
+	h, until := svc.Home, time.Now().Add(Wait-replyTime)
+	data, of, err := readEvent(in)
 	if err != nil {
+		return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
+	}
+	dir := root(h, agent, of)
+	if dir == "" || recordingOff(h, dir) {
+		return nil
+	}
+	if !isWorld(h, dir) {
+		return errors.Join(rememberSession(h, agent, of.SessionID, dir), importTurn(ctx, svc, agent, data, dir))
+	}
+	if of.Name == contextCut {
+		reply, err := cutReply(svc, recordedIn(h, agent, of.SessionID, dir))
+		return errors.Join(err, answer(reply))
+	}
+	event := eventName(agent)
+	if err := errors.Join(spool(svc, dir, event, data), rememberSession(h, agent, of.SessionID, dir)); err != nil {
 		return err
 	}
-	dir := root(h, agent, client.Head{SessionID: e.SessionID, Cwd: e.Cwd})
-	event := filepath.Base(file)
 	reply, err := []byte(nil), errNoRecorder
 	if recorders != nil {
-		until := recorders.Until
-		if until.IsZero() {
-			until = spooledAt(event).Add(client.Wait)
-		}
-		ctx, cancel := context.WithDeadline(ctx, until.Add(-replyTime))
+		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
 		reply, err = recorders.ask(ctx, h, dir, event)
 	}
@@ -102,7 +80,7 @@ func (e *event) mayAdd() bool { return slices.Contains(contextual[e.Agent], e.Na
 // root is the directory of a session's world: the one it began in, or the top of its
 // git repository. A folder that users share, such as /tmp, is no project, whatever is in it. If
 // that directory is gone and the session continues elsewhere, it was moved.
-func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
+func root(h taskdir.Home, agent sessions.Agent, e head) string {
 	dir, err := session.RealDir(e.Cwd)
 	if began := beganIn(h, agent, e.SessionID); began != "" {
 		if _, gone := os.Stat(began); err != nil || !errors.Is(gone, os.ErrNotExist) || strings.HasPrefix(began, dir+"/") {
@@ -130,7 +108,7 @@ func isWorld(h taskdir.Home, dir string) bool { return dir != h.User && dir != "
 
 // beganIn returns the directory that a session was last recorded in; empty if it never was.
 func beganIn(h taskdir.Home, agent sessions.Agent, id string) string {
-	if name := client.Session(all(h), string(agent), id); name != "" {
+	if name := sessionFile(h, agent, id); name != "" {
 		text, err := os.ReadFile(name)
 		if _, dir, ok := strings.Cut(string(text), "\n"); err == nil && ok {
 			return dir
@@ -144,7 +122,7 @@ func beganIn(h taskdir.Home, agent sessions.Agent, id string) string {
 
 // RecordedIn returns the task in which a session that works in cwd is, or would be, recorded.
 func RecordedIn(h taskdir.Home, agent sessions.Agent, id, cwd string) string {
-	return recordedIn(h, agent, id, root(h, agent, client.Head{SessionID: id, Cwd: cwd}))
+	return recordedIn(h, agent, id, root(h, agent, head{SessionID: id, Cwd: cwd}))
 }
 
 // recordedIn is RecordedIn for the root of the session. The task has a number if the session
@@ -165,9 +143,9 @@ func numbered(agent sessions.Agent, id string, n int) string {
 	return fmt.Sprintf("%s_%d", TaskOf(agent, id), n)
 }
 
-// rememberSession writes the folder and the directory of a session to a file for client.Main.
+// rememberSession writes the folder and the directory of a session to a file.
 func rememberSession(h taskdir.Home, agent sessions.Agent, id, dir string) error {
-	name := client.Session(all(h), string(agent), id)
+	name := sessionFile(h, agent, id)
 	text := folder(h, dir) + "\n" + dir
 	if had, err := os.ReadFile(name); name == "" || err == nil && string(had) == text {
 		return nil
@@ -195,15 +173,17 @@ var names = []string{
 	"tool_name", "tool_use_id", "tool_call_id", "turn_id", "prompt_id",
 }
 
-// spool writes an event to the file of its name, without secrets. environ is the hook's
-// environment. A hook and a recorder that hangs may both write the same event.
-func spool(svc *session.Service, dir, name string, data []byte, environ []string) error {
-	r := redact.New(nil, append(svc.TaskSecrets(dir, nil), redact.FromEnviron(environ)...))
+// spool writes an event to the file of its name, without secrets.
+func spool(svc *session.Service, dir, name string, data []byte) error {
+	r := redact.New(nil, append(svc.TaskSecrets(dir, nil), redact.FromEnviron(os.Environ())...))
 	data, _, err := r.JSON(data, &redact.JSONOptions{Keep: names})
+	if err == nil {
+		err = os.MkdirAll(folder(svc.Home, dir), 0o700)
+	}
 	if err != nil {
 		return err
 	}
-	return durable.Replace(filepath.Join(folder(svc.Home, dir), filepath.Base(name)), data, 0o600)
+	return durable.Replace(filepath.Join(folder(svc.Home, dir), name), data, 0o600)
 }
 
 // spooled lists the waiting events of a directory in order.
@@ -214,7 +194,7 @@ func spooled(h taskdir.Home, dir string) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries { // sorted
-		if strings.HasSuffix(e.Name(), client.EventEnding) {
+		if strings.HasSuffix(e.Name(), eventEnding) {
 			files = append(files, filepath.Join(folder(h, dir), e.Name()))
 		}
 	}
@@ -236,7 +216,7 @@ func readSpooled(file string) (*event, error) {
 	if err != nil {
 		return &event{}, err
 	}
-	parts := strings.SplitN(strings.TrimSuffix(filepath.Base(file), client.EventEnding), "-", 3)
+	parts := strings.SplitN(strings.TrimSuffix(filepath.Base(file), eventEnding), "-", 3)
 	return decodeEvent(sessions.Agent(parts[len(parts)-1]), data)
 }
 
@@ -282,4 +262,23 @@ func fit(text string) string {
 		return text
 	}
 	return quote.CutBytes(text, maxContextBytes) + "\n[cut; the tool show_operation shows the rest]"
+}
+
+// sessionFile is the file that names the folder of a session and its directory; empty for a
+// session whose id cannot be part of a file's name.
+func sessionFile(h taskdir.Home, agent sessions.Agent, id string) string {
+	for _, c := range id {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return ""
+		}
+	}
+	if len(id) > 100 {
+		return ""
+	}
+	return filepath.Join(all(h), "sessions", string(agent)+"_"+id)
+}
+
+// eventName makes the name of an event's file. The names sort by time.
+func eventName(agent sessions.Agent) string {
+	return fmt.Sprintf("%020d-%d-%s%s", time.Now().UnixNano(), os.Getpid(), agent, eventEnding)
 }

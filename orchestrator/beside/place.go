@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/beside/reader"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
@@ -32,12 +30,8 @@ const (
 	// callTime is how long a call without a reported end counts as open: its agent may have
 	// been killed.
 	callTime = time.Hour
-	// maxTaken is how many recorded events are kept for their hooks, maxSeen how many names
-	// of recorded events are kept, and seenTime how long one is kept at least: a request that
-	// hung may send its event again.
+	// maxTaken is how many recorded events are kept for their hooks.
 	maxTaken = 100
-	maxSeen  = 1000
-	seenTime = 10 * time.Minute
 )
 
 // place is a directory in which sessions are recorded. A recorder keeps it between requests,
@@ -55,7 +49,6 @@ type place struct {
 	environ []string          // of the last hook
 	secrets []redact.Secret   // of the hooks' environments
 	taken   map[string]*event // recorded events whose hooks have not asked for the reply, by name
-	seen    map[string]bool   // events that are recorded
 	tasks   map[string]string // what taskOf returned
 	current string            // the event that is being recorded
 	calls   map[string]underWay
@@ -173,7 +166,7 @@ func (p *place) drain(ctx context.Context) error {
 	waiting := map[string]bool{}
 	for _, file := range files {
 		e, err := readSpooled(file)
-		if err == nil && !p.seen[filepath.Base(file)] {
+		if err == nil {
 			task := p.taskOf(e)
 			if waiting[task] {
 				continue
@@ -185,7 +178,6 @@ func (p *place) drain(ctx context.Context) error {
 				continue
 			}
 			err = p.recordFile(ctx, file, e)
-			p.markRecorded(filepath.Base(file))
 		}
 		p.unsure = false
 		if err != nil {
@@ -196,17 +188,6 @@ func (p *place) drain(ctx context.Context) error {
 		}
 	}
 	return failed
-}
-
-// markRecorded remembers that an event is recorded.
-func (p *place) markRecorded(event string) {
-	if p.seen == nil {
-		p.seen = map[string]bool{}
-	}
-	if len(p.seen) >= maxSeen {
-		maps.DeleteFunc(p.seen, func(event string, _ bool) bool { return time.Since(spooledAt(event)) > seenTime })
-	}
-	p.seen[event] = true
 }
 
 // recordEvent records one event, and what follows from it for the directory's other sessions.
@@ -221,7 +202,9 @@ func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 	if e.Odd != "" {
 		LogError(h, string(e.Agent), fmt.Errorf("event %q was recorded without %s", e.Name, e.Odd))
 	}
-	count(h, task, e, e.missingField())
+	if field := e.missingField(); field != "" {
+		LogError(h, string(e.Agent), fmt.Errorf("event %q has no %s: if this happens at each of them, its hooks have changed, and its sessions can be imported until this program is updated", e.Native, field))
+	}
 	if err := p.useModel(ctx, e.Model); err != nil {
 		return err
 	}
@@ -407,7 +390,7 @@ func (p *place) disturbed() (by string, late bool) {
 		return by, false
 	}
 	for _, file := range files {
-		if file <= p.current || time.Since(spooledAt(file)) < client.Wait/2 { // the hook may have begun long before
+		if file <= p.current || time.Since(spooledAt(file)) < Wait/2 { // the hook may have begun long before
 			continue
 		}
 		e, err := readSpooled(file)

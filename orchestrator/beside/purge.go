@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
@@ -45,9 +44,9 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 	for _, t := range list {
 		stores[h.Store(t.Dir)] = false
 		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // a later session of that id is looked up anew
-			_ = os.Remove(client.Session(all(h), t.Agent, st.Opened.Origin.Session))
+			_ = os.Remove(sessionFile(h, sessions.Agent(t.Agent), st.Opened.Origin.Session))
 		}
-		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(deliveredFile(h, t.ID)), os.RemoveAll(countFile(h, t.ID)), os.RemoveAll(keptStore(h, t.ID))); err != nil {
+		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(deliveredFile(h, t.ID)), os.RemoveAll(filepath.Join(all(h), t.ID+".events")), os.RemoveAll(keptStore(h, t.ID))); err != nil {
 			return err
 		}
 	}
@@ -81,7 +80,7 @@ func waiting(h taskdir.Home) (n int) {
 	for _, f := range folders {
 		events, _ := os.ReadDir(filepath.Join(all(h), f.Name()))
 		for _, e := range events {
-			if strings.HasSuffix(e.Name(), client.EventEnding) && time.Since(spooledAt(e.Name())) > time.Minute {
+			if strings.HasSuffix(e.Name(), eventEnding) && time.Since(spooledAt(e.Name())) > time.Minute {
 				n++
 			}
 		}

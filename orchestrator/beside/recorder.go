@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"anamnesis/opstream/durable"
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -31,33 +31,59 @@ const (
 	// requestTime is how long a connection may take to send its request.
 	requestTime = 5 * time.Second
 	// maxRequestBytes is how much of a request is read.
-	maxRequestBytes = 40 << 20
+	maxRequestBytes = 8 << 20
 )
+
+// Files in the folder of a recorded directory, beside the waiting events.
+const (
+	LockFile    = "recorder.lock" // locked by the recorder to its end
+	SocketFile  = "recorder.sock"
+	eventEnding = ".event"
+)
+
+// The verbs of requests, beside taskdir.CloseVerb.
+const (
+	eventVerb = "event" // has an event recorded
+	stopVerb  = "stop"  // ends the recorder
+)
+
+// request is a request to a recorder, a line of JSON.
+type request struct {
+	Verb    string   `json:"verb"`
+	Program string   `json:"program"` // see Program
+	Event   string   `json:"event"`   // the name of the hook's own
+	Environ []string `json:"environ"` // the hook's: its secrets are redacted
+}
+
+// reply is a recorder's answer, a line of JSON.
+type reply struct {
+	OK    bool   `json:"ok"`
+	Reply []byte `json:"reply"` // for the agent
+	Ends  bool   `json:"ends"`  // the recorder is of another program, and ends
+}
 
 // errNoRecorder: no recorder runs, and none can be started.
 var errNoRecorder = errors.New("no recorder")
 
 // Recorders starts and reaches recorders.
 type Recorders struct {
-	// Program identifies the running program, as client.Program does: a recorder of
+	// Program identifies the running program, as the function Program does: a recorder of
 	// another one ends.
 	Program string
 	// Start starts the recorder of a directory in a process of its own, which has the
 	// file open until it ends.
 	Start func(dir string, lock *os.File) error
-	// Until is the time until which the agent waits; if zero, client.Wait after the event's.
-	Until time.Time
 }
 
 // ask sends an event to the directory's recorder and returns the reply. If ctx ends first,
 // the recorder still records the event.
 func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) ([]byte, error) {
-	socket := filepath.Join(folder(h, dir), client.SocketFile)
+	socket := filepath.Join(folder(h, dir), SocketFile)
 	for ctx.Err() == nil {
-		var rep client.Reply
-		err := client.Owned(socket)
+		var rep reply
+		err := owned(socket)
 		if err == nil {
-			err = taskdir.Exchange(ctx, socket, client.Request{Verb: client.EventVerb, Program: r.Program, Event: event, Environ: os.Environ()}, &rep)
+			err = taskdir.Exchange(ctx, socket, request{Verb: eventVerb, Program: r.Program, Event: event, Environ: os.Environ()}, &rep)
 		}
 		if err == nil && !rep.Ends {
 			return rep.Reply, nil
@@ -75,7 +101,7 @@ func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) 
 
 // start starts a recorder unless one runs or is starting.
 func (r *Recorders) start(h taskdir.Home, dir string) error {
-	lock, err := durable.TryLock(filepath.Join(folder(h, dir), client.LockFile))
+	lock, err := durable.TryLock(filepath.Join(folder(h, dir), LockFile))
 	if errors.Is(err, durable.ErrLocked) {
 		return nil
 	}
@@ -104,12 +130,12 @@ const firstRequest = 5 * time.Second
 func Record(ctx context.Context, svc *session.Service, dir, program string, idle time.Duration, log func(error)) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	socket := filepath.Join(folder(svc.Home, dir), client.SocketFile)
+	socket := filepath.Join(folder(svc.Home, dir), SocketFile)
 	r := &recorder{
 		place:   place{svc: svc, dir: dir, socket: socket, unsure: true},
 		program: program, log: log, touched: make(chan struct{}, 1), end: end,
 	}
-	if err := os.WriteFile(filepath.Join(folder(svc.Home, dir), client.LockFile), []byte(program), 0o600); err != nil { // for otherRecorders
+	if err := os.WriteFile(filepath.Join(folder(svc.Home, dir), LockFile), []byte(program), 0o600); err != nil { // for otherRecorders
 		return err
 	}
 	l, err := taskdir.Listen(socket)
@@ -154,12 +180,11 @@ func (r *recorder) accept(l net.Listener) {
 		r.busy.Go(func() {
 			defer c.Close()
 			_ = c.SetReadDeadline(time.Now().Add(requestTime))
-			var req client.Request
+			var req request
 			if err := json.NewDecoder(io.LimitReader(c, maxRequestBytes)).Decode(&req); err != nil {
 				return // the client has closed it
 			}
-			reply := json.NewEncoder(c)
-			r.answer(req, func(rep client.Reply) error { return reply.Encode(rep) })
+			r.answer(req, json.NewEncoder(c).Encode)
 			select {
 			case r.touched <- struct{}{}:
 			default:
@@ -169,8 +194,8 @@ func (r *recorder) accept(l net.Listener) {
 }
 
 // answer serves a request. send fails where the client has left.
-func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
-	rep, sent := client.Reply{}, false
+func (r *recorder) answer(req request, send func(any) error) {
+	rep, sent := reply{}, false
 	defer func() {
 		if p := recover(); p != nil {
 			r.log(fmt.Errorf("panic: %v", p))
@@ -182,7 +207,7 @@ func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
 	}()
 	var err error
 	switch {
-	case req.Verb == client.StopVerb, req.Verb == client.EventVerb && req.Program != r.program:
+	case req.Verb == stopVerb, req.Verb == eventVerb && req.Program != r.program:
 		rep.Ends = true
 		r.end()
 		r.reader.End()
@@ -190,21 +215,14 @@ func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
 		r.mu.Lock()
 		err = r.closeTask()
 		r.mu.Unlock()
-	case req.Verb == client.EventVerb:
-		if len(req.Data) > 0 {
-			if err = spool(r.svc, r.dir, req.Event, req.Data, req.Environ); err != nil {
-				r.log(err)
-				return // the hook does it
-			}
-			_ = send(client.Reply{OK: true}) // the event is on disk
-		}
+	case req.Verb == eventVerb:
 		if !endsSession(filepath.Join(folder(r.svc.Home, r.dir), req.Event)) {
 			r.reader.End()
 		}
 		if err = r.learn(req.Environ); err == nil {
-			err = r.record(context.Background(), req.Event, func(reply []byte) error {
+			err = r.record(context.Background(), req.Event, func(text []byte) error {
 				sent = true
-				return send(client.Reply{OK: true, Reply: reply})
+				return send(reply{OK: true, Reply: text})
 			})
 		}
 	default:
@@ -213,7 +231,7 @@ func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
 	if err != nil {
 		r.log(err)
 	}
-	rep.OK = err == nil || req.Verb == client.EventVerb
+	rep.OK = err == nil || req.Verb == eventVerb
 }
 
 // recording lists the folders of directories that have a running recorder.
@@ -224,10 +242,10 @@ func recording(h taskdir.Home) (folders []string, err error) {
 	}
 	for _, e := range entries {
 		dir := filepath.Join(all(h), e.Name())
-		if _, err := os.Lstat(filepath.Join(dir, client.LockFile)); err != nil {
+		if _, err := os.Lstat(filepath.Join(dir, LockFile)); err != nil {
 			continue
 		}
-		f, err := durable.TryLock(filepath.Join(dir, client.LockFile))
+		f, err := durable.TryLock(filepath.Join(dir, LockFile))
 		if errors.Is(err, durable.ErrLocked) {
 			folders = append(folders, dir)
 			continue
@@ -240,11 +258,11 @@ func recording(h taskdir.Home) (folders []string, err error) {
 	return folders, err
 }
 
-// otherRecorders counts the recorders that are not of a program; see client.Program.
+// otherRecorders counts the recorders that are not of a program; see Program.
 func otherRecorders(h taskdir.Home, program string) (n int) {
 	folders, _ := recording(h) // unreadable: doctor reports the folder
 	for _, dir := range folders {
-		if of, err := os.ReadFile(filepath.Join(dir, client.LockFile)); err == nil && string(of) != program {
+		if of, err := os.ReadFile(filepath.Join(dir, LockFile)); err == nil && string(of) != program {
 			n++
 		}
 	}
@@ -261,10 +279,10 @@ func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	for _, dir := range folders {
-		var rep client.Reply
-		_ = taskdir.Exchange(ctx, filepath.Join(dir, client.SocketFile), client.Request{Verb: client.StopVerb}, &rep) // the lock shows whether it ended
+		var rep reply
+		_ = taskdir.Exchange(ctx, filepath.Join(dir, SocketFile), request{Verb: stopVerb}, &rep) // the lock shows whether it ended
 		for {
-			f, err := durable.TryLock(filepath.Join(dir, client.LockFile))
+			f, err := durable.TryLock(filepath.Join(dir, LockFile))
 			if err == nil {
 				f.Close()
 				n++
@@ -280,4 +298,33 @@ func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// Program identifies the running program by its file.
+func Program() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d %d %d", st.Dev, st.Ino, st.Size, info.ModTime().UnixNano())
+}
+
+// owned checks that a socket is this user's alone.
+func owned(path string) error {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(path, &st); err != nil {
+		return &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	if st.Mode&syscall.S_IFMT != syscall.S_IFSOCK || st.Mode&0o077 != 0 || int(st.Uid) != os.Getuid() {
+		return errors.New(path + " is not a socket of this user alone")
+	}
+	return nil
 }

@@ -59,7 +59,7 @@ func (a *agent) hook(name string, more map[string]any) string {
 		a.Fatal(err)
 	}
 	text := ""
-	err = beside.Hook(a.Context(), a.svc, sessions.Claude, strings.NewReader(string(data)), "", a.recorders, func(reply []byte) error {
+	err = beside.Hook(a.Context(), a.svc, sessions.Claude, strings.NewReader(string(data)), a.recorders, func(reply []byte) error {
 		var r struct {
 			Out struct{ HookEventName, AdditionalContext string } `json:"hookSpecificOutput"`
 		}
@@ -227,7 +227,7 @@ func TestOff(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "no", "{}", `{"session_id":1}`} {
-		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(bad), "", nil, func([]byte) error { t.Error("a reply"); return nil }); err == nil {
+		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(bad), nil, func([]byte) error { t.Error("a reply"); return nil }); err == nil {
 			t.Errorf("%q is an event", bad)
 		}
 	}
@@ -275,7 +275,7 @@ func TestWaitsRedacted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := beside.Hook(ctx, a.svc, sessions.Claude, strings.NewReader(string(e)), "", nil, func([]byte) error { return nil }); err == nil {
+	if err := beside.Hook(ctx, a.svc, sessions.Claude, strings.NewReader(string(e)), nil, func([]byte) error { return nil }); err == nil {
 		t.Error("the event was recorded")
 	}
 	waiting, err := filepath.Glob(filepath.Join(filepath.Dir(locks[0]), "*.event"))
@@ -304,7 +304,7 @@ func TestManyHooks(t *testing.T) {
 	for i := range n {
 		go func() {
 			e := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Read","tool_input":{"file_path":"f%d"},"tool_use_id":"t%d","tool_response":"x"}`, a.dir, i, i)
-			errs <- beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(e), "", a.recorders, func([]byte) error { return nil })
+			errs <- beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(e), a.recorders, func([]byte) error { return nil })
 		}()
 	}
 	for range n {

@@ -22,7 +22,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
 )
@@ -192,14 +191,14 @@ func TestOddEvent(t *testing.T) {
 	a := newAgent(t)
 	a.hook("UserPromptSubmit", map[string]any{"prompt": "p", "model": map[string]string{"id": "m"}, "tool_calls": 5})
 	a.spoolAt(time.Minute, "PreToolUse", "t0")
-	files, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", "*"+client.EventEnding))
+	files, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", "*"+".event"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
 	if err := os.Truncate(files[0], 0); err != nil {
 		t.Fatal(err)
 	}
-	err = beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"PreToolUse","permission_mode":7}`, a.id, a.dir)), "", nil, nil)
+	err = beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"PreToolUse","permission_mode":7}`, a.id, a.dir)), nil, nil)
 	if err == nil || !strings.Contains(err.Error(), filepath.Base(files[0])+" was not recorded") {
 		t.Errorf("the truncated event: %v", err)
 	}
@@ -228,7 +227,7 @@ func TestDamagedTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.spoolAt(time.Minute, "PostToolUse", "t1")
-	err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, b.id, b.dir)), "", nil, nil)
+	err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, b.id, b.dir)), nil, nil)
 	if st, stErr := b.svc.State(b.task); err == nil || stErr != nil || st.Turn.Open {
 		t.Errorf("the other session: %v, %v", err, stErr)
 	}
@@ -254,34 +253,6 @@ func TestDamagedTask(t *testing.T) {
 	a.ok("t2", "touch a", func() { a.write("a", "a") })
 	if st, err := a.svc.State(a.task + "_2"); err != nil || st.Steps.CountEnded() != 1 {
 		t.Errorf("the second task: %v, %v", st, err)
-	}
-}
-
-// TestWrittenAgain: an event that a request which hung writes down again is not recorded
-// again.
-func TestWrittenAgain(t *testing.T) {
-	a := newAgent(t)
-	a.recorded("test", time.Hour)
-	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
-	data := fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"more"}`, a.id, a.dir)
-	locks, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", client.LockFile))
-	if err != nil || len(locks) != 1 {
-		t.Fatalf("recorders of %q, %v", locks, err)
-	}
-	file := filepath.Join(filepath.Dir(locks[0]), client.EventName(string(sessions.Claude)))
-	for range 2 {
-		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(data), file, a.recorders, func([]byte) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	said := 0
-	if err := a.svc.Ops(a.task, 0, func(o op.Op) error {
-		if b, ok := o.Body.(*op.UserSaid); ok && b.Text == "more" {
-			said++
-		}
-		return nil
-	}); err != nil || said != 1 {
-		t.Errorf("recorded %d times, %v", said, err)
 	}
 }
 
@@ -318,7 +289,7 @@ func TestFolderReplaced(t *testing.T) {
 	a := newAgent(t)
 	a.recorded("test", time.Hour)
 	a.hook("UserPromptSubmit", map[string]any{"prompt": "Go."})
-	sockets, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", client.SocketFile))
+	sockets, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", beside.SocketFile))
 	if err != nil || len(sockets) != 1 {
 		t.Fatalf("sockets %q, %v", sockets, err)
 	}
@@ -362,7 +333,7 @@ func TestLostReply(t *testing.T) {
 	if err := a.jump(0); err != nil {
 		t.Fatal(err)
 	}
-	sockets, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", client.SocketFile))
+	sockets, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", beside.SocketFile))
 	if err != nil || len(sockets) != 1 {
 		t.Fatalf("recorders of %q, %v", sockets, err)
 	}
@@ -378,13 +349,17 @@ func TestLostReply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hook, err := net.Dial("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), client.SocketFile)) // an address holds few bytes
+	hook, err := net.Dial("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), beside.SocketFile)) // an address holds few bytes
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = fmt.Fprintf(hook, `{"verb":"event","program":"test","event":%q,"data":{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"more"}}`+"\n",
-		client.EventName(string(sessions.Claude)), a.id, a.dir)
-	if err := errors.Join(err, json.NewDecoder(hook).Decode(new(client.Reply)), hook.Close(), lock.Close()); err != nil { // it is on disk
+	name := fmt.Sprintf("%020d-1-claude-code.event", time.Now().UnixNano())
+	event := fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"more"}`, a.id, a.dir)
+	err = os.WriteFile(filepath.Join(dir.Name(), name), []byte(event), 0o600)
+	if err == nil {
+		_, err = fmt.Fprintf(hook, `{"verb":"event","program":"test","event":%q}`+"\n", name)
+	}
+	if err := errors.Join(err, hook.Close(), lock.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if told := a.hook("PreToolUse", bash("t2", "touch a")); !strings.Contains(told, "step 0") {
@@ -439,7 +414,7 @@ func TestLostCards(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := ""
-	if err := beside.Hook(t.Context(), a.svc, sessions.Claude, bytes.NewReader(data), "", nil, func(reply []byte) error {
+	if err := beside.Hook(t.Context(), a.svc, sessions.Claude, bytes.NewReader(data), nil, func(reply []byte) error {
 		lost = string(reply)
 		return context.DeadlineExceeded
 	}); err != nil || !strings.Contains(lost, "hasp22222222222") {

@@ -325,7 +325,7 @@ func TestHooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"p"}`, t.TempDir())
-	if err := beside.Hook(t.Context(), svc, sessions.Claude, strings.NewReader(in), "", nil, func([]byte) error { return nil }); err != nil {
+	if err := beside.Hook(t.Context(), svc, sessions.Claude, strings.NewReader(in), nil, func([]byte) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	p := &Proxy{svc: svc, sessions: map[string]*chat{}}

@@ -168,7 +168,7 @@ func (c *chat) send(ctx context.Context, name string, more map[string]any) strin
 	}
 	c.open = name != "Stop"
 	text := ""
-	err = beside.Hook(ctx, c.p.svc, beside.ACP, bytes.NewReader(data), "", c.p.recorders, func(reply []byte) error {
+	err = beside.Hook(ctx, c.p.svc, beside.ACP, bytes.NewReader(data), c.p.recorders, func(reply []byte) error {
 		var r struct {
 			Out struct{ AdditionalContext string } `json:"hookSpecificOutput"`
 		}

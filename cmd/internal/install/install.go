@@ -77,8 +77,7 @@ func (p *Places) script() string {
 		env = "ANAMNESIS_HOME=" + shell.Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
 	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\nexec 2>/dev/null\n" + env +
-		"reply=$(trap '' INT QUIT; exec " + shell.Quote(p.Program) + " hook \"$1\" " +
-		shell.Quote(filepath.Join(p.State, "beside")) + ")\n" +
+		"reply=$(trap '' INT QUIT; exec " + shell.Quote(p.Program) + " hook \"$1\")\n" +
 		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
 }
 

@@ -279,7 +279,7 @@ func TestReadOnly(t *testing.T) {
 	}{{sessions.Claude, "plan", ""}, {sessions.Codex, "default", "read-only"}} {
 		p := newPlace(t)
 		in := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Read","tool_use_id":"t","tool_input":{"file_path":"a"},"tool_response":"two","permission_mode":%q}`, p.dir, tt.mode)
-		if err := beside.Hook(t.Context(), p.svc, tt.agent, strings.NewReader(in), "", nil, func([]byte) error { return nil }); err != nil {
+		if err := beside.Hook(t.Context(), p.svc, tt.agent, strings.NewReader(in), nil, func([]byte) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if tt.agent == sessions.Claude {

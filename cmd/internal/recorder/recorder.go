@@ -20,7 +20,6 @@ import (
 
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/beside"
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
@@ -32,11 +31,9 @@ const Verb = "recorder"
 const hookWork = 10 * time.Minute
 
 // Hook records an event of another agent, which in holds, and writes the reply to out, at most
-// one. words are the arguments of the hook after the agent. Errors go to the log: an agent must
+// one. Errors go to the log: an agent must
 // see none.
-func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, words []string,
-	in io.Reader, out io.Writer) {
-	until, event := client.Rest(words)
+func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, out io.Writer) {
 	// The wrapper waits for the end of standard output, not of this process.
 	var once sync.Once
 	answer := func(reply []byte) error {
@@ -49,7 +46,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, words
 		})
 		return err
 	}
-	timer := time.AfterFunc(time.Until(until), func() { answer(nil) })
+	timer := time.AfterFunc(beside.Wait, func() { answer(nil) })
 	defer timer.Stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookWork)
 	defer cancel()
@@ -59,16 +56,14 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, words
 		}
 		answer(nil)
 	}()
-	recorders := Recorders(svc)
-	recorders.Until = until
-	if err := beside.Hook(ctx, svc, agent, in, event, recorders, answer); err != nil {
+	if err := beside.Hook(ctx, svc, agent, in, Recorders(svc), answer); err != nil {
 		beside.LogError(svc.Home, string(agent), err)
 	}
 }
 
 // Recorders returns the recorders, which are processes of this program.
 func Recorders(svc *session.Service) *beside.Recorders {
-	return &beside.Recorders{Program: client.Program(), Start: func(dir string, lock *os.File) error {
+	return &beside.Recorders{Program: beside.Program(), Start: func(dir string, lock *os.File) error {
 		return start(svc, dir, lock)
 	}}
 }
@@ -110,7 +105,7 @@ const memoryLimit = 72 << 20
 // Run records the sessions of other agents in a directory until none has used it for a while.
 func Run(ctx context.Context, svc *session.Service, dir string) error {
 	// If a hook did not start it, the descriptor is another file or none.
-	lock := os.NewFile(lockFD, client.LockFile)
+	lock := os.NewFile(lockFD, beside.LockFile)
 	if lock == nil || durable.TryLockOpen(lock) != nil {
 		return errors.New("a recorder is started by hooks")
 	}
@@ -118,7 +113,7 @@ func Run(ctx context.Context, svc *session.Service, dir string) error {
 	unix.CloseOnExec(lockFD)
 	debug.SetMemoryLimit(memoryLimit)
 	log := func(err error) { beside.LogError(svc.Home, Verb, err) }
-	err := beside.Record(ctx, svc, dir, client.Program(), beside.IdleTime, log)
+	err := beside.Record(ctx, svc, dir, beside.Program(), beside.IdleTime, log)
 	if err != nil {
 		log(err)
 	}
