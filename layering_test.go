@@ -81,7 +81,7 @@ var orchestrator = strings.Fields(`
 // each room.
 var doors = map[string][]string{
 	"github.com/sashabaranov/go-openai":               {"orchestrator/model/openai"},
-	"github.com/go-git/go-git/v5":                     {"worldstate", "knowledge_base/history"},
+	"github.com/go-git/go-git/v5":                     {"worldstate"},
 	"github.com/philippgille/chromem-go":              {"knowledge_base/retrieval"},
 	"github.com/modelcontextprotocol/go-sdk":          {"orchestrator/tool/mcp", "cmd/internal/mcpserver"},
 	"github.com/coder/acp-go-sdk":                     {"cmd/internal/acp"},

@@ -213,10 +213,9 @@ func (s *Store) commitFiles(in *intent.Intent, files map[string][]byte) error {
 	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files}
 	switch {
 	case in.Forward:
-		// Files a user changed meanwhile are theirs to commit, on top.
-		return s.repo.Forward(in.Theirs, files)
+		c.Forward = in.Theirs // what a user changed meanwhile is committed on top
 	case in.Theirs != "":
-		c.Merged = []string{in.Theirs}
+		c.Merged = in.Theirs
 	case len(files) == 0:
 		return nil
 	}

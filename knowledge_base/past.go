@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/folder"
 )
 
 // History returns the commits that changed a card, newest first; none where the
@@ -22,22 +21,24 @@ func (s *Store) History(ctx context.Context, id string) ([]history.Revision, err
 		return nil, ErrClosed
 	}
 	st := s.cards[id]
-	match := func(path string) bool { return folder.IsCardFile(path) && strings.HasSuffix(path, "-"+id+".md") }
+	pathspec := ":(glob)????-??/[!.]*-" + id + ".md"
 	if st != nil {
 		rel, err := filepath.Rel(s.dir, st.Path)
 		if err != nil {
 			return nil, fmt.Errorf("history of card %s: %w", id, err)
 		}
-		rel = filepath.ToSlash(rel)
-		match = func(path string) bool { return path == rel }
+		pathspec = ":(literal)" + filepath.ToSlash(rel)
 	}
 	repo, err := history.Open(s.dir)
-	if errors.Is(err, fs.ErrNotExist) && st != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && st != nil:
 		return nil, nil
+	case st == nil && strings.ContainsAny(id, `*?[\`):
+		err = fs.ErrNotExist // a pattern would find other cards
 	}
 	var revs []history.Revision
 	if err == nil {
-		revs, err = repo.Log(ctx, match)
+		revs, err = repo.Log(ctx, pathspec)
 	}
 	if err == nil && len(revs) == 0 && st == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("card %q: %w", id, ErrNotFound)

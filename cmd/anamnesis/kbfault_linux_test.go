@@ -99,8 +99,20 @@ func TestCardsByManyPrograms(t *testing.T) {
 	f.git("fsck", "--strict")
 }
 
-func TestSyncWithoutGit(t *testing.T) {
+// Without the git program cards are stored, and their commits follow once it is there.
+func TestCardsWithoutGit(t *testing.T) {
 	f := kbFolder{t, t.TempDir()}
 	f.run("add", f.cardFile("k1", "one"))
-	f.refused(exit.Usage, "the git program is needed to reach a remote; install git", []string{"PATH=" + t.TempDir()}, "sync", "../remote.git")
+	none := []string{"PATH=" + t.TempDir()}
+	add := f.command("add", f.cardFile("k2", "two"))
+	add.Env = append(add.Env, none...)
+	out, err := add.CombinedOutput()
+	if said := "written, and not in the folder's history yet: the git program is not installed\n"; err != nil || strings.Count(string(out), said) != 1 {
+		t.Errorf("%v; it said %q, want once %q", err, out, said)
+	}
+	f.refused(exit.Usage, "the git program is not installed; install git", none, "sync", "../remote.git")
+	f.run("list")
+	if got, want := f.git("log", "--format=%s"), "Add card: lesson k2\nAdd card: lesson k1\n"; got != want {
+		t.Errorf("the history is %q, want %q", got, want)
+	}
 }

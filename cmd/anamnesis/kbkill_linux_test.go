@@ -84,7 +84,7 @@ func (f kbFolder) cards() map[string]string {
 // debris lists what nothing may leave behind once the folder was opened.
 func (f kbFolder) debris() (left []string) {
 	f.Helper()
-	for _, pattern := range []string{"cards/*/.tmp-*", "cards/.index/change-*", "cards/.git/*.lock", "cards/.git/tmp_*", "cards/.git-new-*"} {
+	for _, pattern := range []string{"cards/*/.tmp-*", "cards/.index/change-*", "cards/.git/*.lock", "cards/.git/tmp_*", "cards/.git-new"} {
 		found, err := filepath.Glob(filepath.Join(f.dir, pattern))
 		if err != nil {
 			f.Fatal(err)

@@ -1,30 +1,27 @@
-// Package history keeps a folder of files as a plain git repository that the
-// git program agrees with: after each commit made here `git status` is clean,
-// and what people do there with git is respected.
+// Package history keeps a folder of files as a plain git repository, by means of the git
+// program: after each commit made here `git status` is clean, and what people do there with
+// git is respected.
 //
-// go-git reads objects and refs. Its Worktree functions are not used, because they
-// do not sync what they write: this package writes loose objects, the index and the
-// branch itself, each durably, in the order in which a crash between two of them does
-// no harm, and under the locks that git takes. Packing is left to 'git gc'. Remotes
-// are reached by the git program, which knows the user's keys.
+// No command reads the folder's files: contents are handed over as they were checked, so that no
+// filter and no change in between gets into a commit. The branch and the index are replaced
+// here, under the lock that git takes, because a git process that dies leaves locks which
+// nobody can tell from a user's.
 package history
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/go-git/go-billy/v5/osfs"
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"anamnesis/opstream/durable"
 )
@@ -32,19 +29,25 @@ import (
 const (
 	// firstBranch is the branch of a repository made here.
 	firstBranch = "refs/heads/main"
+	// newName is what a repository is called while it is being made.
+	newName = ".git-new"
 
-	// newPrefix names a repository that is being made.
-	newPrefix = ".git-new-"
-
-	objectCacheBytes = 8 << 20
+	// Limits of each git process and of those that it starts: of memory, and of every file
+	// written, which includes a received pack. Not every system has the first.
+	maxGitMemoryBytes = 2 << 30
+	maxGitFileBytes   = 1 << 30
+	// maxGitOutputBytes is how much of git's output is read into memory.
+	maxGitOutputBytes = 128 << 20
 )
 
 var (
 	// ErrBusy says that git is in the middle of something in the folder: a
 	// lock of another process, a merge, a rebase, a detached HEAD.
 	ErrBusy = errors.New("the folder's git repository is busy")
-	// ErrNoRevision is returned for a revision that is not in the repository.
-	ErrNoRevision = errors.New("no such revision")
+	// ErrNoGit is returned if there is no git program.
+	ErrNoGit = errors.New("the git program is not installed")
+	// ErrTooMuch is returned for a remote that sends more than a fetch accepts.
+	ErrTooMuch = errors.New("the remote sends too much")
 )
 
 // Person is whom a commit is by.
@@ -60,14 +63,18 @@ func (p Person) String() string { return fmt.Sprintf("%s <%s>", p.Name, p.Email)
 // beside git; one process at a time may call what writes, which the caller
 // ensures by a lock of its own. A Repo is not for concurrent use.
 type Repo struct {
-	dir string // the folder
-	git string // its .git
-	st  *filesystem.Storage
+	dir       string // the folder
+	git       string // its .git
+	name      string // that within the folder
+	protocols string // by which a remote may be reached
+
+	listed   map[string]entry // of the commit listedAt: a change asks for it twice
+	listedAt string
 }
 
 // Open opens the repository of a folder; [fs.ErrNotExist] when it has none.
 func Open(dir string) (*Repo, error) {
-	r := &Repo{dir: dir, git: filepath.Join(dir, ".git")}
+	r := &Repo{dir: dir, git: filepath.Join(dir, ".git"), name: ".git", protocols: "none"}
 	info, err := os.Lstat(r.git)
 	if err != nil {
 		return nil, fmt.Errorf("open git repository: %w", err)
@@ -75,7 +82,6 @@ func Open(dir string) (*Repo, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("open git repository: %s is not a folder: linked worktrees cannot be used; clone the repository instead", r.git)
 	}
-	r.reopen()
 	return r, nil
 }
 
@@ -84,66 +90,42 @@ func Open(dir string) (*Repo, error) {
 // that came from elsewhere gets them, too.
 func Create(dir string, exclude ...string) (*Repo, error) {
 	r, err := Open(dir)
-	if err == nil {
-		if err := r.exclude(exclude); err != nil {
-			return nil, fmt.Errorf("open git repository: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := create(dir); err != nil {
+			return nil, fmt.Errorf("make a git repository in %s: %w", dir, err)
 		}
-		return r, nil
+		r, err = Open(dir)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return nil, err
 	}
-	r = &Repo{dir: dir, git: filepath.Join(dir, ".git")}
-	if err := r.create(exclude); err != nil {
-		return nil, fmt.Errorf("make a git repository in %s: %w", dir, err)
+	if err := r.exclude(exclude); err != nil {
+		return nil, fmt.Errorf("open git repository: %w", err)
 	}
-	r.reopen()
 	return r, nil
 }
 
-// reopen forgets what go-git has read of packs, after git itself wrote some.
-func (r *Repo) reopen() {
-	r.st = filesystem.NewStorageWithOptions(osfs.New(r.git), cache.NewObjectLRU(objectCacheBytes), filesystem.Options{ExclusiveAccess: false})
-}
-
-// create makes the repository under another name and renames it, so that no
-// half one is ever met.
-func (r *Repo) create(exclude []string) error {
-	left, err := fs.Glob(os.DirFS(r.dir), newPrefix+"*")
-	if err != nil {
-		return err
-	}
-	for _, dead := range left {
-		if err := os.RemoveAll(filepath.Join(r.dir, dead)); err != nil {
-			return err
-		}
-	}
-	temp, err := os.MkdirTemp(r.dir, newPrefix+"*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(temp)
-	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
-		if err := os.MkdirAll(filepath.Join(temp, d), durable.DirMode); err != nil {
-			return err
-		}
+// create makes a repository under another name and renames it, so that no half one is ever met.
+func create(dir string) error {
+	temp := filepath.Join(dir, newName)
+	err := os.RemoveAll(temp)
+	for _, d := range []string{"objects", "refs"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(temp, d), durable.DirMode))
 	}
 	// Bytes are kept as they are, whatever the user's own settings say.
-	files := map[string]string{
-		"HEAD":         "ref: " + firstBranch + "\n",
-		"config":       "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\tautocrlf = false\n\tsafecrlf = false\n",
-		"info/exclude": strings.Join(exclude, "\n") + "\n",
+	for name, text := range map[string]string{
+		"HEAD":   "ref: " + firstBranch + "\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\tautocrlf = false\n\tsafecrlf = false\n",
+	} {
+		err = errors.Join(err, durable.WriteFile(durable.OS{}, filepath.Join(temp, name), []byte(text)))
 	}
-	made := &Repo{git: temp}
-	for name, text := range files {
-		if err := replace(durable.OS{}, made.git, filepath.Join(temp, filepath.FromSlash(name)), []byte(text)); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(temp, r.git); err != nil {
+	if err != nil {
 		return err
 	}
-	return durable.Sync(r.dir)
+	if err := os.Rename(temp, filepath.Join(dir, ".git")); err != nil {
+		return err
+	}
+	return durable.Sync(dir)
 }
 
 // exclude adds the patterns that are not in .git/info/exclude yet.
@@ -153,134 +135,163 @@ func (r *Repo) exclude(patterns []string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	lines := strings.Split(string(data), "\n")
-	var more []string
+	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	before := len(lines)
 	for _, p := range patterns {
 		if !slices.Contains(lines, p) {
-			more = append(more, p)
+			lines = append(lines, p)
 		}
 	}
-	if len(more) == 0 {
+	if len(lines) == before {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), durable.DirMode); err != nil {
+	return r.replace("info/exclude", []byte(strings.TrimPrefix(strings.Join(lines, "\n"), "\n")+"\n"))
+}
+
+// tempPrefix is what git, too, calls objects it is writing, so that its gc
+// removes those a crash left.
+const tempPrefix = "tmp_obj_"
+
+// replace puts data at a path of the repository by a rename, durably. The temporary file lies
+// beside no refs, because git would read it as one.
+func (r *Repo) replace(name string, data []byte) error {
+	path := filepath.Join(r.git, filepath.FromSlash(name))
+	if err := durable.MakeDir(durable.OS{}, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if n := len(data); n > 0 && data[n-1] != '\n' {
-		data = append(data, '\n')
+	if err := durable.WriteVia(durable.OS{}, filepath.Join(r.git, tempPrefix+rand.Text()), path, data); err != nil {
+		return err
 	}
-	return replace(durable.OS{}, r.git, path, append(data, strings.Join(more, "\n")+"\n"...))
+	return durable.Sync(filepath.Dir(path))
+}
+
+// settings are those of every git process: it runs no hook and no monitor, packs nothing
+// without being asked, and syncs what it writes (git before 2.36 knows the second name only).
+func settings() []string {
+	var out []string
+	for _, s := range []string{
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand=true", "core.fsync=all", "core.fsyncObjectFiles=true",
+		"core.bigFileThreshold=1m", "core.quotePath=false", "gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "log.showSignature=false",
+		"fetch.recurseSubmodules=false", "fetch.writeCommitGraph=false", "fetch.unpackLimit=1", "pack.threads=1",
+	} {
+		out = append(out, "-c", s)
+	}
+	return out
+}
+
+// inherited are the beginnings of the variables for git that its processes see: how to reach
+// remotes, and where the user's settings are. The others would name another repository.
+func inherited() []string {
+	return []string{"GIT_SSH", "GIT_ASKPASS", "GIT_CONFIG", "GIT_SSL", "GIT_HTTP", "GIT_PROXY", "GIT_CURL", "GIT_TRACE", "GIT_EXEC_PATH"}
+}
+
+// command is a git process for the repository. Its variables are env and those of the user. It asks
+// for no password on the terminal: the user's credential helper or ssh agent answers.
+func (r *Repo) command(ctx context.Context, env []string, args ...string) (*exec.Cmd, error) {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return nil, ErrNoGit
+	}
+	limits := fmt.Sprintf(`ulimit -v %d 2>/dev/null; ulimit -f %d; umask 077; exec "$0" "$@"`, maxGitMemoryBytes>>10, maxGitFileBytes>>9)
+	cmd := exec.CommandContext(ctx, "sh", slices.Concat([]string{"-c", limits, path, "--git-dir=" + r.name, "--work-tree=."}, settings(), args)...)
+	cmd.Dir = r.dir
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "GIT_") || slices.ContainsFunc(inherited(), func(name string) bool { return strings.HasPrefix(v, name) }) {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(append(cmd.Env, "LC_ALL=C", "GIT_ALLOW_PROTOCOL="+r.protocols, "GIT_TERMINAL_PROMPT=0"), env...)
+	return cmd, nil
+}
+
+// run runs git in the repository and returns its output.
+func (r *Repo) run(ctx context.Context, env []string, stdin io.Reader, args ...string) (string, error) {
+	cmd, err := r.command(ctx, env, args...)
+	if err != nil {
+		return "", err
+	}
+	out, problem := capped{most: maxGitOutputBytes}, capped{most: 64 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &problem
+	if err := cmd.Run(); err != nil {
+		return "", failure(args[0], cmp.Or(ctx.Err(), err), problem.String())
+	}
+	if out.cut {
+		return "", fmt.Errorf("git %s: %w: it prints more than %d bytes", args[0], ErrTooMuch, maxGitOutputBytes)
+	}
+	return out.String(), nil
+}
+
+// failure is the error of a git process that printed problem.
+func failure(verb string, err error, problem string) error {
+	problem = strings.ReplaceAll(problem, "warning: core.fsyncObjectFiles is deprecated; use core.fsync instead\n", "")
+	text := strings.Join(strings.Fields(problem), " ")
+	for _, limit := range []string{"died of signal", "out of memory", "File too large", "SIGXFSZ"} {
+		if strings.Contains(text, limit) {
+			err = fmt.Errorf("%w: at most %d MiB are received, with %d MiB of memory: %w", ErrTooMuch, maxGitFileBytes>>20, maxGitMemoryBytes>>20, err)
+			break
+		}
+	}
+	return fmt.Errorf("git %s: %w: %s", verb, err, text)
+}
+
+// exitedWith reports whether err is of a process that exited with code.
+func exitedWith(err error, code int) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == code
+}
+
+// capped stores the first bytes written to it.
+type capped struct {
+	bytes.Buffer
+	most int
+	cut  bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	stored := min(len(p), c.most-c.Len())
+	c.Buffer.Write(p[:stored])
+	c.cut = c.cut || stored < len(p)
+	return len(p), nil
 }
 
 // Head returns the current commit; "" when there is none yet.
 func (r *Repo) Head() (string, error) {
-	_, h, err := r.head()
-	if err != nil || h.IsZero() {
-		return "", err
-	}
-	return h.String(), nil
+	_, at, err := r.head()
+	return at, err
 }
 
-// head returns the branch and its commit, zero when it has none yet.
-func (r *Repo) head() (branch plumbing.ReferenceName, at plumbing.Hash, err error) {
-	ref, err := r.st.Reference(plumbing.HEAD)
+// head returns the branch and its commit, "" when it has none yet.
+func (r *Repo) head() (branch, at string, err error) {
+	data, err := os.ReadFile(filepath.Join(r.git, "HEAD"))
 	if err != nil {
-		return "", at, fmt.Errorf("read HEAD of %s: %w", r.git, err)
+		return "", "", err
 	}
-	if ref.Type() != plumbing.SymbolicReference {
-		return "", at, fmt.Errorf("%w: HEAD of %s is detached; check a branch out", ErrBusy, r.dir)
+	branch, on := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: ")
+	if !on {
+		return "", "", fmt.Errorf("%w: HEAD of %s is detached; check a branch out", ErrBusy, r.dir)
 	}
-	branch = ref.Target()
-	ref, err = r.st.Reference(branch)
-	if errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return branch, plumbing.ZeroHash, nil
+	at, err = r.run(context.Background(), nil, nil, "rev-parse", "--quiet", "--verify", branch)
+	if exitedWith(err, 1) {
+		// A branch that is there and cannot be read is not a new one: a commit would replace it.
+		if _, lost := os.Lstat(filepath.Join(r.git, filepath.FromSlash(branch))); errors.Is(lost, fs.ErrNotExist) {
+			return branch, "", nil
+		}
+		err = fmt.Errorf("%s of %s cannot be read", branch, r.git)
 	}
-	if err != nil {
-		return "", at, fmt.Errorf("read %s of %s: %w", branch, r.git, err)
-	}
-	return branch, ref.Hash(), nil
+	return branch, strings.TrimSpace(at), err
 }
 
-// Names returns the names at the top of the current commit's tree.
-func (r *Repo) Names() ([]string, error) {
-	_, head, err := r.head()
-	if err != nil {
-		return nil, err
-	}
-	t, err := r.tree(head)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range t.Entries {
-		names = append(names, e.Name)
-	}
-	return names, nil
-}
-
-// tree returns the tree of a commit; an empty one for the zero hash.
-func (r *Repo) tree(commit plumbing.Hash) (*object.Tree, error) {
-	if commit.IsZero() {
-		return &object.Tree{}, nil
-	}
-	c, err := object.GetCommit(r.st, commit)
-	if err != nil {
-		return nil, fmt.Errorf("read commit %s of %s: %w", commit, r.git, err)
-	}
-	t, err := c.Tree()
-	if err != nil {
-		return nil, fmt.Errorf("read the tree of commit %s of %s: %w", commit, r.git, err)
-	}
-	return t, nil
-}
-
-// ongoing are the files by which git remembers what a user has not finished.
-func ongoing() []string {
-	return []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"}
-}
-
-// Ready reports, as [ErrBusy], what keeps commits from being made now.
-func (r *Repo) Ready() error {
+// ready reports, as [ErrBusy], what keeps commits from being made now.
+func (r *Repo) ready() error {
 	for _, name := range ongoing() {
 		if _, err := os.Lstat(filepath.Join(r.git, name)); err == nil {
 			return fmt.Errorf("%w: %s has an unfinished %s; finish or abort it with git", ErrBusy, r.dir, name)
 		}
 	}
-	_, _, err := r.head()
-	return err
+	return nil
 }
 
-func (r *Repo) blob(h plumbing.Hash) ([]byte, error) {
-	b, err := object.GetBlob(r.st, h)
-	if err != nil {
-		return nil, fmt.Errorf("read object %s of %s: %w", h, r.git, err)
-	}
-	rd, err := b.Reader()
-	if err != nil {
-		return nil, fmt.Errorf("read object %s of %s: %w", h, r.git, err)
-	}
-	defer rd.Close()
-	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(rd); err != nil {
-		return nil, fmt.Errorf("read object %s of %s: %w", h, r.git, err)
-	}
-	return buf.Bytes(), nil
-}
-
-func signature(p Person, at time.Time) object.Signature {
-	return object.Signature{Name: clean(p.Name, "unknown"), Email: clean(p.Email, "unknown"), When: at.UTC()}
-}
-
-// clean keeps a name from breaking the form of a commit.
-func clean(s, or string) string {
-	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r < ' ' || r == '<' || r == '>' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, s))
-	if s == "" {
-		return or
-	}
-	return s
+// ongoing are the files by which git remembers what a user has not finished.
+func ongoing() []string {
+	return []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"}
 }
