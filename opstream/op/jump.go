@@ -1,5 +1,10 @@
 package op
 
+import (
+	"slices"
+	"strings"
+)
+
 // Who asked for a jump or a restore, or decided an approval.
 const (
 	ByAgent = "agent"
@@ -42,7 +47,8 @@ type JumpIntended struct {
 	To         int     `json:"to"`
 	Reason     string  `json:"reason"`
 	Learned    string  `json:"learned,omitempty"`
-	Card       string  `json:"card,omitempty"` // the draft that holds Learned; empty: none could be written
+	Tried      string  `json:"tried,omitempty"` // what the path began with
+	Card       string  `json:"card,omitempty"`  // the draft that holds Learned; empty: none could be written
 	By         string  `json:"by"`
 	Discarded  []Range `json:"discarded"`
 	Tokens     int     `json:"tokens"`
@@ -62,12 +68,13 @@ type JumpIntended struct {
 	Git []GitMove `json:"git,omitempty"`
 }
 
-// Why returns why the path was left: what the agent learned on it, then the reason.
+// Why returns why the path was left: what the agent learned on it, the reason, and what was tried.
 func (j *JumpIntended) Why() string {
-	if j.Learned == "" || j.Reason == "" {
-		return j.Learned + j.Reason
+	parts := []string{j.Learned, j.Reason, j.Tried}
+	if j.Tried != "" {
+		parts[2] = "tried: " + j.Tried
 	}
-	return j.Learned + " – " + j.Reason
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " – ")
 }
 
 // JumpDone ends a jump.

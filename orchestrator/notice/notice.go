@@ -144,6 +144,26 @@ func (l Ledger) WriteDelivered(sb *strings.Builder) {
 	}
 }
 
+// Tried says what a path began with: the model's first words, else its first call that may change something. A reason
+// such as "it does not work" names no path.
+func Tried(dir string, path []op.Op) (call string) {
+	for _, o := range path {
+		b, ok := o.Body.(*op.ModelReplied)
+		if !ok {
+			continue
+		}
+		if text := strings.TrimSpace(b.Text); text != "" {
+			return quote.OneLine(text, maxEffect)
+		}
+		for _, c := range b.Calls {
+			if call == "" && reachesOut(c.Name) {
+				call = tool.Display(c, dir)
+			}
+		}
+	}
+	return call
+}
+
 // TriedFrom says why earlier attempts from step to were left, oldest first, except the one
 // that step from ends. With more attempts, their blocks and spans are further back in the
 // context; so the list is repeated at the new choice.

@@ -93,3 +93,20 @@ func TestNoticeQuotesNames(t *testing.T) {
 		t.Errorf("want %q and the quoted bytes in\n%s", want, notices[0])
 	}
 }
+
+// TestTried: a path is named by the model's first words on it, else by its first call that may change something.
+func TestTried(t *testing.T) {
+	reply := func(text string, calls ...op.Call) op.Op {
+		return op.Op{Body: &op.ModelReplied{Text: text, Calls: calls}}
+	}
+	read, sed := op.Call{Name: "ReadFile", Args: `{"path":"a"}`}, op.Call{Name: "Bash", Args: `{"command":"sed -i s/a/b/ /w/a"}`}
+	for want, path := range map[string][]op.Op{
+		"":                      {reply("", read)},
+		"I use dateutil.":       {reply("", read, sed), reply(" I use\ndateutil. "), reply("It fails.")},
+		"Bash(sed -i s/a/b/ a)": {{Body: &op.WorldSaved{}}, reply("", read, sed, op.Call{Name: "WriteFile"})},
+	} {
+		if got := Tried("/w", path); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

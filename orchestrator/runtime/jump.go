@@ -159,8 +159,12 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err != nil {
 		return err
 	}
+	path, err := t.Ledger.OpsOf(ranges)
+	if err != nil {
+		return err
+	}
 	if err := t.Ledger.Record(keep, &op.JumpIntended{
-		From: from, To: to, Reason: j.Reason, Learned: j.Learned, Card: card, By: j.By,
+		From: from, To: to, Reason: j.Reason, Learned: j.Learned, Tried: notice.Tried(t.Place.Dir, path), Card: card, By: j.By,
 		Discarded: ranges, Tokens: t.Ledger.State().RangeTokens(ranges),
 		FromCommit: string(w.Source.ID), ToCommit: string(w.Plan.Target), Base: string(w.Base), Overwrite: j.Overwrite, Plan: w.Plan.Hash, Jobs: ended,
 		Git: moves, Backward: t.Ledger.State().Steps.OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),

@@ -289,10 +289,10 @@ func TestTriedFrom(t *testing.T) {
   - expect: [{on: last, contains: "Reason: one is wrong"}, {on: last, lacks: "Tried from step 0"}]
     calls: [{name: WriteFile, arguments: {path: a, content: two}}]
   - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: two is wrong}}]
-  - expect: [{on: last, contains: "Tried from step 0 before, with the files as they are now, and left:\n- step 1 and on: one is wrong\nThe steps"}]
+  - expect: [{on: last, contains: "Tried from step 0 before, with the files as they are now, and left:\n- step 1 and on: one is wrong – tried: WriteFile(a)\nThe steps"}]
     calls: [{name: WriteFile, arguments: {path: a, content: again}}]
   - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: one is wrong}}]
-  - expect: [{on: last, contains: "- step 1 and on: one is wrong\n- step 3 and on: two is wrong\nThe steps"}]
+  - expect: [{on: last, contains: "- step 1 and on: one is wrong – tried: WriteFile(a)\n- step 3 and on: two is wrong – tried: WriteFile(a)\nThe steps"}]
     reply: Done.
 `, Options{})
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {

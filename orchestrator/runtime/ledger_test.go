@@ -85,7 +85,7 @@ turns:
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if why := task.Ledger.State().Steps.At(3).LeftBy; why != learned+" – it needs dates.txt" {
+	if why := task.Ledger.State().Steps.At(3).LeftBy; why != learned+" – it needs dates.txt – tried: Bash(echo 'error: no dates.txt' >&2; exit 2)" {
 		t.Errorf("the path was left by %q", why)
 	}
 	kb, err := knowledgebase.Open(h.KnowledgeBase(), nil)
