@@ -76,43 +76,6 @@ func (r *record) result() string {
 	return quote.ClipMarked(firstLine(outputs), maxResultRunes)
 }
 
-// absent matches what a shell says of a program that is not installed.
-var absent = regexp.MustCompile(`(?i)command not found|: not found$|No such file or directory|No module named|can't open file`)
-
-// nextCheck returns the cheapest of the falsified commands that can be run as it stands after the jump: it names no
-// file that the path changed, which may be gone, and did not fail for a program or a file that is absent. ok is false
-// if there is none.
-func nextCheck(r *Request, recs []*record, falsified []note.Falsified) (advice note.Statement, ok bool) {
-	changed, byEnd := make(map[string]bool), make(map[uint64]*record)
-	for _, rec := range recs {
-		if rec.nChange > len(rec.changed) && !r.Standing {
-			return advice, false // not all are known
-		}
-		for _, f := range slices.Concat(rec.changed, rec.writes) {
-			changed[f] = !r.Standing
-		}
-		byEnd[rec.end] = rec
-	}
-	var best *record
-	for _, f := range falsified {
-		rec := byEnd[f.Ops[len(f.Ops)-1]]
-		if rec == nil || absent.MatchString(rec.quoted) || !shell.Checks(shell.Command(rec.args), r.WorldDir) || strings.HasSuffix(rec.action(), "…") {
-			continue
-		}
-		gone := slices.ContainsFunc(shell.Words(shell.Command(rec.args)), func(w string) bool {
-			w, _, _ = strings.Cut(strings.TrimPrefix(w, strings.TrimSuffix(r.WorldDir, "/")+"/"), "::")
-			return changed[strings.TrimPrefix(w, "./")]
-		})
-		if !gone && (best == nil || rec.millis < best.millis) {
-			best = rec
-		}
-	}
-	if best == nil {
-		return advice, false
-	}
-	return note.Statement{Text: "cheapest next check, once what it depends on has changed: " + best.action() + best.seconds(), Ops: []uint64{best.end}}, true
-}
-
 // seconds returns how long a call ran, where that is worth a word.
 func (r *record) seconds() string {
 	if r.millis < 1000 {

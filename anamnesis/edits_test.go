@@ -1,7 +1,6 @@
 package anamnesis
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -34,45 +33,5 @@ func TestBlockTellsOfThePath(t *testing.T) {
 	}
 	if strings.Contains(block, "sed -i s/a/b/ src/b.py succeeded") || !strings.Contains(block, "python3 gen.py succeeded") {
 		t.Errorf("an edit verifies nothing, a run does:\n%s", block)
-	}
-}
-
-// TestNextCheck: the check named is one that the files after the jump can run, and the shortest of these.
-func TestNextCheck(t *testing.T) {
-	type ran struct {
-		command string
-		seconds int64
-	}
-	for _, tt := range []struct {
-		name    string
-		ran     []ran // and failed; the path made made.py
-		changed int
-		want    string // empty: none
-	}{
-		{"the shortest", []ran{{"go test ./...", 90}, {"go vet ./...", 3}}, 1, "Bash: go vet ./... (3 s)"},
-		{"made on the path", []ran{{"python3 made.py", 1}, {"go test ./...", 90}}, 1, "Bash: go test ./... (90 s)"},
-		{"its test, too", []ran{{"pytest ./made.py::test_a", 1}, {"python3 /work/dir/made.py", 1}}, 1, ""},
-		{"absent program", []ran{{"javac A.java", 1}}, 1, ""},
-		{"no check", []ran{{"mkdir x && touch x/y", 1}, {"curl https://x.example", 1}}, 1, ""},
-		{"only looks", []ran{{"cat a.txt", 1}}, 1, ""},
-		{"too long to be named", []ran{{"python3 -c '" + strings.Repeat("x = 1; ", 40) + "'", 1}}, 1, ""},
-		{"more changed than is known", []ran{{"go test ./...", 1}}, 400, ""},
-	} {
-		s := newSpan(12, 3)
-		s.write("made.py", "x")
-		for i, c := range tt.ran {
-			exit, text := 1, fmt.Sprintf("error: number %d of them", i)
-			if strings.HasPrefix(c.command, "javac") {
-				text = "bash: javac: command not found"
-			}
-			s.call("Bash", fmt.Sprintf(`{"command":%q}`, c.command), op.ToolReturned{Text: text, Stdout: text, Exit: &exit, IsError: true, Millis: c.seconds * 1000})
-		}
-		s.add(&op.WorldSaved{Parent: 2, Commit: "c", Tree: "t", Complete: true, Changed: []string{"made.py"}, NChanged: tt.changed})
-		block := pass(t, nil, s.request(16000), nil).Block
-		_, got, _ := strings.Cut(block, "cheapest next check, once what it depends on has changed: ")
-		got, _, _ = strings.Cut(got, " (op")
-		if got != tt.want {
-			t.Errorf("%s: %q, want %q in\n%s", tt.name, got, tt.want, block)
-		}
 	}
 }

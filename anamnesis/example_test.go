@@ -52,8 +52,6 @@ func ExamplePass() {
 	// - calendar.sh: +… (op 13)
 	// Key findings:
 	// - the agent noted: I will edit calendar.sh. (op 11)
-	// Next advice:
-	// - cheapest next check, once what it depends on has changed: Bash: make test (op 15)
 	// Pointers: ops 11-15 hold the full record; recall opens them.
 	// [/ANAMNESIS_BLOCK]
 	// 0 cards, written by the extractor

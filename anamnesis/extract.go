@@ -46,9 +46,6 @@ func extract(r *Request, recs []*record) note.Notes {
 	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
 	n.Verified = append(investigations(recs), successes(recs)...)
-	if check, ok := nextCheck(r, recs, falsified); ok {
-		n.Advice = append(n.Advice, check)
-	}
 	addEarlierBlocks(&n, recs)
 	if r.Standing {
 		n.Places, n.Effects = places(r, recs), effects(r, recs)

@@ -263,8 +263,5 @@ func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) 
 	}
 	out.Findings = append(out.Findings, unheard(extracted.Findings)...)
 	out.Verified = append(out.Verified, unheard(extracted.Verified)...)
-	if len(out.Advice) == 0 {
-		out.Advice = extracted.Advice
-	}
 	return out
 }

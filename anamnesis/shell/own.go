@@ -39,15 +39,6 @@ func OwnWork(command, dir string) bool {
 	return err == nil && len(commands) > 0 && !slices.ContainsFunc(commands, func(s Simple) bool { return !ownSimple(s, dir) })
 }
 
-// Checks reports whether a command runs something of the world, such as its tests, and does not only read or move files.
-func Checks(command, dir string) bool {
-	commands, _ := Parse(command)
-	return OwnWork(command, dir) && slices.ContainsFunc(commands, func(s Simple) bool {
-		_, plain := localPrograms(s.Program())
-		return !plain && s.Program() != "sed" && s.Program() != "git"
-	})
-}
-
 func ownSimple(s Simple, dir string) bool {
 	var input string // what a here document holds
 	for _, r := range s.Redirects {
