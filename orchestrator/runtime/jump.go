@@ -159,7 +159,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err != nil {
 		return err
 	}
-	path, err := t.Ledger.OpsOf(ranges)
+	path, err := t.Ledger.Ops(ranges...)
 	if err != nil {
 		return err
 	}
