@@ -1,5 +1,5 @@
 // Package autorun knows the files that other programs run, or load, by themselves: who writes one
-// decides what runs outside the sandbox later. rules is the list.
+// decides what runs outside the sandbox later. programs is the list.
 package autorun
 
 import (
@@ -26,19 +26,19 @@ func (f File) String() string { return f.Path + " (" + f.By + ")" }
 // directory with a dot that holds such files: who moves one there moves them.
 func By(name string, whole bool) string {
 	name = "/" + strings.ToLower(path.Clean(filepath.ToSlash(name)))
-	for _, r := range rules() {
-		form := "/" + strings.ToLower(r.path)
+	for form, by := range rules() {
+		form = "/" + strings.ToLower(form)
 		dir, base := path.Split(form)
 		if base == "" && strings.Contains(name+"/", dir) {
-			return r.by
+			return by
 		}
 		if base != "" && strings.HasSuffix(path.Dir(name)+"/", dir) {
 			if ok, _ := path.Match(base, path.Base(name)); ok {
-				return r.by
+				return by
 			}
 		}
 		if holds := strings.TrimSuffix(dir, "/"); whole && holds != "" && strings.HasPrefix(path.Base(holds), ".") && strings.HasSuffix(name, holds) {
-			return r.by
+			return by
 		}
 	}
 	return ""
@@ -62,17 +62,17 @@ func Named(dir, name string) File {
 		}
 	}
 	target, _ := os.Stat(real)
-	for _, r := range rules() {
-		at := filepath.Join(world, filepath.FromSlash(r.path))
-		if strings.HasSuffix(r.path, "/") {
+	for form, by := range rules() {
+		at := filepath.Join(world, filepath.FromSlash(form))
+		if strings.HasSuffix(form, "/") {
 			if there := resolve(at); there != at && strings.HasPrefix(real, there+string(filepath.Separator)) {
-				return File{name, r.by}
+				return File{name, by}
 			}
 			continue
 		}
 		info, err := os.Stat(at)
 		if resolve(at) == real || err == nil && target != nil && os.SameFile(info, target) {
-			return File{name, r.by}
+			return File{name, by}
 		}
 	}
 	return File{}
@@ -192,10 +192,10 @@ type Marks map[string]string
 // Mark reads them. It does not look below the top, nor into patterns.
 func Mark(dir string) Marks {
 	out := Marks{}
-	for _, r := range rules() {
-		at := filepath.Join(dir, filepath.FromSlash(r.path))
+	for form := range rules() {
+		at := filepath.Join(dir, filepath.FromSlash(form))
 		found := []string{at}
-		if strings.HasSuffix(r.path, "/") {
+		if strings.HasSuffix(form, "/") {
 			found, _ = filepath.Glob(filepath.Join(at, "*"))
 		}
 		for _, file := range found[:min(len(found), maxMarked)] {

@@ -9,11 +9,11 @@ import (
 )
 
 func TestBy(t *testing.T) {
-	for _, r := range rules() {
-		if r.by == "" || r.path != strings.TrimPrefix(r.path, "/") {
-			t.Errorf("%+v", r)
+	for form, by := range rules() {
+		if by == "" || form != strings.TrimPrefix(form, "/") {
+			t.Errorf("%s: %q", form, by)
 		}
-		name := strings.ReplaceAll(r.path, "*", "x")
+		name := strings.ReplaceAll(form, "*", "x")
 		if strings.HasSuffix(name, "/") {
 			name += "inside/file"
 		}
