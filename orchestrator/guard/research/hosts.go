@@ -2,6 +2,7 @@ package research
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/shell"
@@ -29,49 +30,37 @@ func HostsIn(text string) []string {
 	return out
 }
 
-// caller describes how a program takes the hosts to reach.
+// caller describes how programs take the hosts to reach. Lists are separated by blanks.
 type caller struct {
-	short  string // its short options that take a value
-	long   string // its long ones, separated by blanks
-	bare   bool   // a host may be a word of its own
-	user   bool   // user@host names one
-	remote bool   // host:path does
-	first  bool   // only the first word does; later words only as addresses
+	programs string
+	short    string // their short options that take a value
+	long     string // their long ones
+	bare     bool   // a host may be a word of its own
+	user     bool   // user@host names one
+	remote   bool   // host:path does
+	first    bool   // only the first word does; later words only as addresses
 }
 
-const (
-	curlLong = "--output --header --data --data-binary --data-raw --data-ascii --data-urlencode --json --user-agent --user --request --form --form-string " +
-		"--upload-file --cookie --cookie-jar --cacert --capath --cert --key --write-out --config --max-time --connect-timeout --retry --retry-delay --referer " +
-		"--range --netrc-file --dump-header --trace --trace-ascii --output-dir --stderr --ciphers --limit-rate"
-	wgetLong = "--output-document --output-file --append-output --header --user-agent --post-data --post-file --body-data --body-file --input-file " +
-		"--directory-prefix --timeout --tries --wait --load-cookies --save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"
-)
-
-// callerOf returns the programs that use the network for their arguments.
-func callerOf(program string) (caller, bool) {
-	switch program {
-	case "curl":
-		return caller{short: "oHdAeuXTFbcrmwKCDEUyYzPQt", long: curlLong, bare: true}, true
-	case "wget":
-		return caller{short: "OoaeilBPUtTwQARDIX", long: wgetLong, bare: true}, true
-	case "http", "https", "xh":
-		return caller{short: "oaA", long: "--output --auth --auth-type", bare: true}, true
-	case "aria2c":
-		return caller{short: "odisxjk", long: "--out --dir --input-file", bare: true}, true
-	case "ssh":
-		return caller{short: "bcDEeFIiJLlmOopQRSWw", bare: true, user: true, first: true}, true
-	case "nc", "telnet", "ping":
-		return caller{short: "ceiIlmpqsWwxX", bare: true, first: true}, true
-	case "sftp":
-		return caller{short: "bcDFilJoPRSsX", bare: true, user: true, remote: true, first: true}, true
-	case "scp":
-		return caller{short: "cFiJloPSX", user: true, remote: true}, true
-	case "rsync":
-		return caller{short: "efBT", long: "--rsh --exclude --include --filter --exclude-from --include-from --files-from --log-file --port", user: true, remote: true}, true
-	case "git", "npm", "pnpm", "yarn", "bun", "npx", "bunx", "pip", "pip3", "pipx", "uv", "uvx", "go", "cargo", "gem", "docker", "podman", "svn", "hg":
-		return caller{}, true
+// callers returns the programs that use the network for their arguments.
+func callers() []caller {
+	return []caller{
+		{programs: "curl", short: "oHdAeuXTFbcrmwKCDEUyYzPQt", bare: true,
+			long: "--output --header --data --data-binary --data-raw --data-ascii --data-urlencode --json --user-agent --user --request --form --form-string " +
+				"--upload-file --cookie --cookie-jar --cacert --capath --cert --key --write-out --config --max-time --connect-timeout --retry --retry-delay --referer " +
+				"--range --netrc-file --dump-header --trace --trace-ascii --output-dir --stderr --ciphers --limit-rate"},
+		{programs: "wget", short: "OoaeilBPUtTwQARDIX", bare: true,
+			long: "--output-document --output-file --append-output --header --user-agent --post-data --post-file --body-data --body-file --input-file " +
+				"--directory-prefix --timeout --tries --wait --load-cookies --save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"},
+		{programs: "http https xh", short: "oaA", long: "--output --auth --auth-type", bare: true},
+		{programs: "aria2c", short: "odisxjk", long: "--out --dir --input-file", bare: true},
+		{programs: "ssh", short: "bcDEeFIiJLlmOopQRSWw", bare: true, user: true, first: true},
+		{programs: "nc telnet ping", short: "ceiIlmpqsWwxX", bare: true, first: true},
+		{programs: "sftp", short: "bcDFilJoPRSsX", bare: true, user: true, remote: true, first: true},
+		{programs: "scp", short: "cFiJloPSX", user: true, remote: true},
+		{programs: "rsync", short: "efBT", user: true, remote: true,
+			long: "--rsh --exclude --include --filter --exclude-from --include-from --files-from --log-file --port"},
+		{programs: "git npm pnpm yarn bun npx bunx pip pip3 pipx uv uvx go cargo gem docker podman svn hg"},
 	}
-	return caller{}, false
 }
 
 // takes reports whether an option's value is the next word: in a cluster of short ones (-sSLo)
@@ -87,10 +76,12 @@ func (c caller) takes(w string) bool {
 // hosts finds what a command reaches, for programs that use the network for their arguments.
 func (f *finder) hosts(s shell.Simple) {
 	program := s.Program()
-	c, ok := callerOf(program)
-	if !ok {
+	all := callers()
+	i := slices.IndexFunc(all, func(c caller) bool { return oneOf(c.programs, program) })
+	if i < 0 {
 		return
 	}
+	c := all[i]
 	if program == "git" {
 		sub := gitSub(s.Args())
 		if !oneOf("clone fetch pull push remote submodule ls-remote archive", sub) {

@@ -45,39 +45,40 @@ func looks(s shell.Simple) bool {
 			return true
 		}
 	}
-	two := sub
-	if len(args) > 1 {
-		two += " " + args[1].Text
-	}
-	switch s.Program() {
-	case "cat", "head", "tail", "less", "ls", "tree", "stat", "file", "wc", "grep", "egrep", "fgrep", "rg", "jq", "diff", "cmp", "cut",
-		"which", "type", "whatis", "man", "apropos", "info", "apt-cache", "dig", "host", "nslookup", "whois", "du", "df", "uname":
-		return true
-	case "command":
-		return sub == "-v" || sub == "-V"
-	case "find":
-		return !slices.ContainsFunc(args, func(w shell.Word) bool {
-			return strings.HasPrefix(w.Text, "-exec") || strings.HasPrefix(w.Text, "-ok") || strings.HasPrefix(w.Text, "-delete") || strings.HasPrefix(w.Text, "-f")
+	acts := func(options ...string) bool { // one of them makes a program of the list do more than look
+		return slices.ContainsFunc(args, func(w shell.Word) bool {
+			return slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(w.Text, o) })
 		})
-	case "npm", "pnpm", "yarn":
-		return oneOf("view info show search ls list outdated why explain", sub)
-	case "pip", "pip3":
-		return oneOf("show list index freeze check", sub)
-	case "go":
-		return oneOf("doc list version env", sub) && !slices.ContainsFunc(args, func(w shell.Word) bool { return w.Text == "-w" || w.Text == "-u" })
-	case "cargo":
-		return oneOf("search info tree metadata", sub)
-	case "gem":
-		return oneOf("info search list", sub)
-	case "brew", "dnf", "yum", "apk", "zypper", "composer", "conda", "mamba", "apt":
-		return oneOf("info show search list policy", sub)
-	case "git":
-		return oneOf("log show diff status blame ls-files ls-remote grep rev-parse", sub) || two == "remote -v"
-	case "curl":
+	}
+	switch program := s.Program(); {
+	case program == "find":
+		return !acts("-exec", "-ok", "-delete", "-f")
+	case program == "curl":
 		return !slices.ContainsFunc(args, curlActs)
+	case program == "go" && acts("-w", "-u"):
+		return false
+	default:
+		for line := range strings.Lines(lookups) {
+			programs, subs, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			if oneOf(programs, program) {
+				return subs == "" || oneOf(subs, sub)
+			}
+		}
 	}
 	return false
 }
+
+// lookups are the programs that only look, each line with those of their subcommands that do; none: all.
+const lookups = `cat head tail less ls tree stat file wc grep egrep fgrep rg jq diff cmp cut which type whatis man apropos info
+apt-cache dig host nslookup whois du df uname
+command: -v -V
+npm pnpm yarn: view info show search ls list outdated why explain
+pip pip3: show list index freeze check
+go: doc list version env
+cargo: search info tree metadata
+gem: info search list
+brew dnf yum apk zypper composer conda mamba apt: info show search list policy
+git: log show diff status blame ls-files ls-remote grep rev-parse`
 
 // curlActs reports whether an option makes curl do more than fetch and show.
 func curlActs(w shell.Word) bool {

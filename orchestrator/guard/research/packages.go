@@ -7,100 +7,69 @@ import (
 	"anamnesis/anamnesis/shell"
 )
 
-// manager describes how a package manager takes the packages to install.
+// manager describes how a package manager takes the packages to install. Lists are separated by blanks.
 type manager struct {
-	name string // the kind of package: npm, pip, go, cargo, apt …
-	subs string // its subcommands that install their arguments, separated by blanks; empty: the program itself does
-	// valued are options that take the next word, separated by blanks.
-	valued string
+	programs string
+	name     string // the kind of package: npm, pip, go, cargo, apt …
+	subs     string // its subcommands that install their arguments; empty: the program itself does
+	look     string // a command that looks a package up, with % for its name
+	valued   string // options that take the next word
 	// listed are options whose value is a file of packages, or which make the words not
 	// packages: packages that the world lists are not new.
 	listed string
 	with   string // only the value of this option is a package
 	single bool   // only the first word is a package, the rest belongs to it
-	look   string // a command that looks a package up, with % for its name
-}
-
-// managers returns what a program installs.
-func managers(program string) []manager {
-	npmLook := "npm view %"
-	pipLook := "pip index versions %"
-	switch program {
-	case "npm", "pnpm":
-		return []manager{
-			{name: "npm", subs: "install i add in isntall", valued: npmValued, look: npmLook},
-			{name: "npm", subs: "exec x dlx create init", valued: "-p --package " + npmValued, single: true, look: npmLook},
-		}
-	case "yarn":
-		return []manager{{name: "npm", subs: "add", valued: "--cwd", look: npmLook}, {name: "npm", subs: "dlx create", single: true, look: npmLook}}
-	case "bun":
-		return []manager{{name: "npm", subs: "add install i a", valued: "--cwd", look: npmLook}, {name: "npm", subs: "x", single: true, look: npmLook}}
-	case "npx", "bunx":
-		return []manager{{name: "npm", single: true, look: npmLook}}
-	case "pip", "pip3", "pipx":
-		return []manager{{name: "pip", subs: "install inject run download wheel", valued: pipValued, listed: "-r --requirement -e --editable", look: pipLook}}
-	case "uv":
-		return []manager{
-			{name: "pip", subs: "add", valued: pipValued, listed: "-r --requirements", look: pipLook},
-			{name: "pip", subs: "pip", valued: pipValued, listed: "-r --requirement -e --editable", look: pipLook},
-			{name: "pip", subs: "tool", single: true, look: pipLook},
-			{name: "pip", subs: "run", with: "--with", look: pipLook},
-		}
-	case "uvx":
-		return []manager{{name: "pip", single: true, look: pipLook}}
-	case "poetry", "pdm":
-		return []manager{{name: "pip", subs: "add", valued: "-G --group --source", look: pipLook}}
-	case "go":
-		return []manager{
-			{name: "go", subs: "get install", valued: goValued, look: goLook},
-			{name: "go", subs: "run", valued: goValued + " -exec", single: true, look: goLook},
-		}
-	case "cargo":
-		return []manager{{name: "cargo", subs: "add install", valued: "--features -F --version --vers --git --branch --tag --rev --path -p --package --root --registry", look: "cargo info %"}}
-	case "apt", "apt-get", "aptitude":
-		return []manager{{name: "apt", subs: "install", valued: "-o -t --target-release -c", look: "apt-cache show %"}}
-	}
-	return otherManagers(program)
 }
 
 const (
-	goValued = "-tags -C -mod -modfile"
-	goLook   = "go list -m -versions %"
+	npmLook   = "npm view %"
+	npmValued = "--prefix -C --dir --registry --tag -w --workspace --filter --loglevel --cache --userconfig --omit --include --cwd"
+	pipLook   = "pip index versions %"
+	pipValued = "--proxy --timeout --retries --log --cert --cache-dir --exists-action --trusted-host -t --target -i --index-url --extra-index-url " +
+		"-f --find-links -c --constraint --python --prefix --root --group --extra"
+	pipListed = "-r --requirement --requirements -e --editable"
+	goLook    = "go list -m -versions %"
+	goValued  = "-tags -C -mod -modfile -exec"
+	gemLook   = "gem info -r %"
 )
 
-const npmValued = "--prefix -C --dir --registry --tag -w --workspace --filter --loglevel --cache --userconfig --omit --include"
-
-const pipValued = "--proxy --timeout --retries --log --cert --cache-dir --exists-action --trusted-host -t --target -i --index-url --extra-index-url -f --find-links -c --constraint --python --prefix --root --group --extra"
-
-func otherManagers(program string) []manager {
-	switch program {
-	case "apk":
-		return []manager{{name: "apk", subs: "add", valued: "-t --virtual -X --repository", look: "apk info %"}}
-	case "dnf", "yum", "zypper":
-		return []manager{{name: "rpm", subs: "install in", look: program + " info %"}}
-	case "pacman":
-		return []manager{{name: "pacman", subs: "-S -Sy -Syu", look: "pacman -Si %"}}
-	case "brew":
-		return []manager{{name: "brew", subs: "install", look: "brew info %"}}
-	case "gem":
-		return []manager{{name: "gem", subs: "install", valued: "-v --version -s --source", look: "gem info -r %"}}
-	case "bundle":
-		return []manager{{name: "gem", subs: "add", valued: "-v --version -g --group", look: "gem info -r %"}}
-	case "composer":
-		return []manager{{name: "composer", subs: "require", look: "composer show -a %"}}
-	case "conda", "mamba", "micromamba":
-		return []manager{{name: "conda", subs: "install", valued: "-n --name -p --prefix -c --channel", listed: "-f --file", look: program + " search %"}}
+// managers returns what programs install.
+func managers() []manager {
+	return []manager{
+		{programs: "npm pnpm bun", name: "npm", subs: "install i add in isntall a", valued: npmValued, look: npmLook},
+		{programs: "npm pnpm bun", name: "npm", subs: "exec x dlx create init", valued: "-p --package " + npmValued, single: true, look: npmLook},
+		{programs: "yarn", name: "npm", subs: "add", valued: npmValued, look: npmLook},
+		{programs: "yarn", name: "npm", subs: "dlx create", single: true, look: npmLook},
+		{programs: "npx bunx", name: "npm", valued: "-p --package", single: true, look: npmLook},
+		{programs: "pip pip3 pipx", name: "pip", subs: "install inject run download wheel", valued: pipValued, listed: pipListed, look: pipLook},
+		{programs: "uv", name: "pip", subs: "add pip", valued: pipValued, listed: pipListed, look: pipLook},
+		{programs: "uv", name: "pip", subs: "tool", single: true, look: pipLook},
+		{programs: "uv", name: "pip", subs: "run", with: "--with", look: pipLook},
+		{programs: "uvx", name: "pip", single: true, look: pipLook},
+		{programs: "poetry pdm", name: "pip", subs: "add", valued: "-G --group --source", look: pipLook},
+		{programs: "go", name: "go", subs: "get install", valued: goValued, look: goLook},
+		{programs: "go", name: "go", subs: "run", valued: goValued, single: true, look: goLook},
+		{programs: "cargo", name: "cargo", subs: "add install", look: "cargo info %",
+			valued: "--features -F --version --vers --git --branch --tag --rev --path -p --package --root --registry"},
+		{programs: "apt apt-get aptitude", name: "apt", subs: "install", valued: "-o -t --target-release -c", look: "apt-cache show %"},
+		{programs: "apk", name: "apk", subs: "add", valued: "-t --virtual -X --repository", look: "apk info %"},
+		{programs: "dnf yum zypper", name: "rpm", subs: "install in", look: "dnf info %"},
+		{programs: "pacman", name: "pacman", subs: "-S -Sy -Syu", look: "pacman -Si %"},
+		{programs: "brew", name: "brew", subs: "install", look: "brew info %"},
+		{programs: "gem", name: "gem", subs: "install", valued: "-v --version -s --source", look: gemLook},
+		{programs: "bundle", name: "gem", subs: "add", valued: "-v --version -g --group", look: gemLook},
+		{programs: "composer", name: "composer", subs: "require", look: "composer show -a %"},
+		{programs: "conda mamba micromamba", name: "conda", subs: "install", valued: "-n --name -p --prefix -c --channel", listed: "-f --file", look: "conda search %"},
 	}
-	return nil
 }
 
 // packages finds what a command installs by name. Packages that the world's files list (npm
 // ci, pip install -r) or that are in the world (pip install .) are not new.
 func (f *finder) packages(s shell.Simple) {
 	program, args := installer(s)
-	for _, m := range managers(program) {
+	for _, m := range managers() {
 		rest, ok := m.after(args)
-		if !ok {
+		if !ok || !oneOf(m.programs, program) {
 			continue
 		}
 		for _, w := range m.words(rest) {
