@@ -3,125 +3,113 @@ package redact
 import (
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // maxEscapings is how many times a text may have been escaped.
 const maxEscapings = 3
 
-// escaped adds the known values in a text with any of their characters escaped: %2D, \u002d,
-// \x2d.
-func (t *table) escaped(ms []match, s string) []match {
-	percent, backslash := nextByte(s, 0, '%'), nextByte(s, 0, '\\')
-	for {
-		i := min(percent, backslash)
-		if i == len(s) {
-			return ms
-		}
-		if escapeAt(s[i:]) == 0 {
-			if i == percent {
-				percent = nextByte(s, i+1, '%')
-			} else {
-				backslash = nextByte(s, i+1, '\\')
-			}
-			continue
-		}
-		from := wordBegin(s, i)
-		to := i
-		for to < len(s) && s[to] > ' ' {
-			to++
-		}
-		ms = t.escapedWord(ms, s, from, to)
-		percent, backslash = nextByte(s, to, '%'), nextByte(s, to, '\\')
+// escaped adds the known values in a text with any of their characters escaped: %2D, \u002d, \x2d, \n. It returns
+// the length of the longest suffix that begins such a value.
+func (t *table) escaped(ms []match, s string) (_ []match, partial int) {
+	if len(t.forms) == 0 {
+		return ms, 0
 	}
-}
-
-// nextByte returns the next offset of c at or after at, the text's length if there is none.
-func nextByte(s string, at int, c byte) int {
-	if i := strings.IndexByte(s[at:], c); i >= 0 {
-		return at + i
-	}
-	return len(s)
-}
-
-// escapedWord is escaped for one word, s[from:to].
-func (t *table) escapedWord(ms []match, s string, from, to int) []match {
-	text := s[from:to]
-	pos := make([]int, len(text)+1) // the offset in s of each byte of text
-	for i := range pos {
-		pos[i] = from + i
-	}
+	text, pos := s, []int(nil)
 	for range maxEscapings {
-		plain, at := unescape(text)
+		plain, at := unescape(text, `%\`)
 		if len(plain) == len(text) {
 			break
 		}
 		for i := range at {
-			at[i] = pos[at[i]]
+			if pos != nil {
+				at[i] = pos[at[i]]
+			}
 		}
 		text, pos = plain, at
-		for _, m := range t.knownIn(text) {
+		more, n := t.knownIn(text)
+		partial = max(partial, len(s)-pos[len(text)-n])
+		for _, m := range more {
 			m.start, m.end, m.from = pos[m.start], pos[m.end], pos[m.from]
 			ms = append(ms, m)
 		}
 	}
-	return ms
+	return ms, partial
 }
 
-// knownIn returns the known values of a text.
-func (t *table) knownIn(s string) (ms []match) {
-	t.words.each(s, func(word, to int) {
+// knownIn returns the known values of a text, and the length of the longest suffix that begins one.
+func (t *table) knownIn(s string) (ms []match, partial int) {
+	partial = t.words.each(s, func(word, to int) {
 		if word >= t.rules {
 			ms = t.forms[word-t.rules].match(ms, s, to)
 		}
 	})
-	return ms
+	return ms, partial
 }
 
-// unescape returns a text without its escapes, and the original offset of each of its bytes
-// and of its end.
-func unescape(s string) (string, []int) {
+// unescape returns a text without its escapes, each of which begins with one of some bytes, and the offset in s of
+// each of its bytes and of its end; no offsets, if there is no such byte.
+func unescape(s, begins string) (string, []int) {
+	if !strings.ContainsAny(s, begins) {
+		return s, nil
+	}
 	out, at := make([]byte, 0, len(s)), make([]int, 0, len(s)+1)
 	for i := 0; i < len(s); {
-		n := escapeAt(s[i:])
+		plain, n := "", 0
+		if strings.IndexByte(begins, s[i]) >= 0 {
+			plain, n = escapeAt(s[i:])
+		}
 		if n == 0 {
-			out, at = append(out, s[i]), append(at, i)
-			i++
-			continue
+			plain, n = s[i:i+1], 1
 		}
-		had := len(out)
-		code, _ := strconv.ParseUint(strings.TrimLeft(s[i:i+n], `%\ux`), 16, 16)
-		if n == len(`\u002d`) {
-			out = utf8.AppendRune(out, rune(code))
-		} else {
-			out = append(out, byte(code))
-		}
-		for range len(out) - had {
-			at = append(at, i)
+		for j := range len(plain) {
+			out, at = append(out, plain[j]), append(at, i)
 		}
 		i += n
 	}
 	return string(out), append(at, len(s))
 }
 
-// escapeAt returns the length of the escape that begins a text; 0 for none.
-func escapeAt(s string) int {
-	n := 0
+// unquote returns the text that a valid JSON string encodes, and the offset in it of each byte; see unescape.
+func unquote(quoted string) (string, []int) { return unescape(quoted[1:len(quoted)-1], `\`) }
+
+// escapeAt returns what the escape that begins a text stands for, and its length; 0 for none.
+func escapeAt(s string) (plain string, n int) {
+	hex := func(from, to int) (code uint64, ok bool) {
+		if to > len(s) {
+			return 0, false
+		}
+		code, err := strconv.ParseUint(s[from:to], 16, 16)
+		return code, err == nil
+	}
 	switch {
 	case s[0] == '%':
-		n = len("%2d")
-	case strings.HasPrefix(s, `\u`):
-		n = len(`\u002d`)
-	case strings.HasPrefix(s, `\x`):
-		n = len(`\x2d`)
-	}
-	if n == 0 || len(s) < n {
-		return 0
-	}
-	for _, c := range []byte(s[min(n-2, 2):n]) {
-		if !isDigit(c) && (lower(c) < 'a' || lower(c) > 'f') {
-			return 0
+		if code, ok := hex(1, 3); ok {
+			return string([]byte{byte(code)}), 3
+		}
+	case len(s) < 2:
+	case s[1] == 'x':
+		if code, ok := hex(2, 4); ok {
+			return string([]byte{byte(code)}), 4
+		}
+	case s[1] == 'u':
+		first, ok := hex(2, 6)
+		if !ok {
+			return "", 0
+		}
+		if second, ok := hex(8, 12); ok && s[6:8] == `\u` {
+			if both := utf16.DecodeRune(rune(first), rune(second)); both != utf8.RuneError {
+				return string(both), 12
+			}
+		}
+		return string(rune(first)), 6
+	case strings.IndexByte(`"\/'`, s[1]) >= 0:
+		return s[1:2], 2
+	default:
+		if i := strings.IndexByte("ntrbf", s[1]); i >= 0 {
+			return "\n\t\r\b\f"[i : i+1], 2
 		}
 	}
-	return n
+	return "", 0
 }

@@ -3,7 +3,6 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -25,24 +24,12 @@ type form struct {
 	before, behind bool
 }
 
-// formsOf returns the forms of a value: plain, escaped in JSON, in JSON within JSON and in a
-// URL, and, if its random part is long enough, in base64 and hex. [table.escaped] finds other
-// escapes.
+// formsOf returns the forms of a value: plain, with the blanks of a query, and, if its random part is long
+// enough, in base64 and hex. [table.escaped] finds the escapes of JSON, of JSON within JSON and of URLs.
 func formsOf(s Secret) []form {
-	plain := []string{s.Value}
-	for _, escapeHTML := range []bool{false, true} {
-		once := jsonEscape(s.Value, escapeHTML)
-		plain = append(plain, once, jsonEscape(once, escapeHTML), strings.ReplaceAll(once, "/", `\/`))
-	}
-	query := url.QueryEscape(s.Value)
-	plain = append(plain, query, url.PathEscape(s.Value))
-	// Other languages escape a blank as %20 and leave some signs.
-	query = strings.ReplaceAll(query, "+", "%20")
-	plain = append(plain, query, strings.ReplaceAll(query, "%2F", "/"),
-		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(query))
-	whole, _ := unescape(s.Value) // if other characters of it were escaped, too
+	whole, _ := unescape(s.Value, `%\\`) // if other characters of it were escaped, too
 	parts := randomParts(s.Value)
-	plain = append(append(plain, whole), parts...)
+	plain := append([]string{s.Value, strings.ReplaceAll(s.Value, " ", "+"), whole}, parts...)
 	plain = slices.DeleteFunc(plain, func(text string) bool { return len(text) < MinKnownBytes })
 	slices.Sort(plain)
 	var out []form
@@ -131,7 +118,7 @@ func (f *form) match(ms []match, s string, end int) []match {
 		if from, to = f.within(s, at); to == 0 {
 			return ms
 		}
-	} else if to > len(s) || !sameForm(f.text, s[from:to]) {
+	} else if to > len(s) || s[from:to] != f.text {
 		return ms
 	}
 	m := match{start: from, end: to, from: from, kind: f.secret.Kind, value: f.secret.Value, rank: rankKnown}
@@ -238,18 +225,4 @@ func breakBefore(s string, at int) int {
 		n++
 	}
 	return n
-}
-
-// sameForm compares a text with a form of the same length. The digits of a percent escape
-// compare without case.
-func sameForm(form, text string) bool {
-	if form == text {
-		return true
-	}
-	for i := range len(form) {
-		if form[i] != text[i] && !(i > 0 && form[i-1] == '%' || i > 1 && form[i-2] == '%') {
-			return false
-		}
-	}
-	return strings.Contains(form, "%") && strings.EqualFold(form, text)
 }

@@ -8,6 +8,14 @@ import (
 	"strings"
 )
 
+// Opaque reports whether a field that a model's provider put beside its reply is, by its name, a
+// signature or encrypted: bytes that nobody reads, and that have to go back unchanged. Patterns of secrets
+// match such bytes by chance.
+func Opaque(name string) bool {
+	name = strings.ToLower(name)
+	return name == "data" || strings.Contains(name, "signature") || strings.Contains(name, "encrypted")
+}
+
 // maxNested is the deepest nesting of JSON within JSON that is followed.
 const maxNested = 4
 
@@ -148,7 +156,7 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		}
 		from := w.at
 		w.skipString()
-		key := unquote(w.in[from:w.at])
+		key, _ := unquote(w.in[from:w.at])
 		if !w.own() || !w.o.OwnKeys {
 			ms, _ := w.r.find(key, false)
 			w.mark(from, w.at, key, ms)
@@ -164,7 +172,7 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		from = w.at
 		w.value(depth + 1)
 		if w.in[from] == '"' && (strings.EqualFold(key, "name") || strings.EqualFold(key, "key")) {
-			w.pair = unquote(w.in[from:w.at])
+			w.pair, _ = unquote(w.in[from:w.at])
 		}
 		w.path, w.foreign = w.path[:len(w.path)-1], foreign
 	}
@@ -191,7 +199,7 @@ func (w *jsonWalk) str(from, to int) {
 	if w.own() && slices.Contains(w.o.Keep, key) {
 		return
 	}
-	text := unquote(w.in[from:to])
+	text, _ := unquote(w.in[from:to])
 	if w.foreign > 0 && Opaque(key) {
 		w.mark(from, to, text, w.r.findKnown(text))
 		return
@@ -201,7 +209,7 @@ func (w *jsonWalk) str(from, to int) {
 		in.value(0)
 		w.found = append(w.found, in.found...)
 		if in.done > 0 {
-			w.put(from, to, `"`+jsonEscape(in.out.String()+text[in.done:], false)+`"`)
+			w.put(from, to, `"`+jsonEscape(in.out.String()+text[in.done:])+`"`)
 		}
 		return
 	}
@@ -213,12 +221,21 @@ func (w *jsonWalk) str(from, to int) {
 
 // mark replaces the secrets in the string in[from:to], whose decoded value is text, by markers.
 func (w *jsonWalk) mark(from, to int, text string, ms []match) {
-	pos := positions{raw: w.in[from+1 : to-1]}
+	if len(ms) == 0 {
+		return
+	}
+	_, at := unquote(w.in[from:to])
 	for _, m := range ms {
 		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
 		w.record(f)
-		start := from + 1 + pos.before(m.start)
-		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
+		start, end := m.start, m.end
+		if at != nil {
+			for end < len(text) && at[end] == at[end-1] { // within a character
+				end++
+			}
+			start, end = at[start], at[end]
+		}
+		w.put(from+1+start, from+1+end, f.Marker) // a marker needs no escapes
 	}
 }
 

@@ -88,10 +88,10 @@ func withLines(known []Secret) []Secret {
 }
 
 // jsonEscape returns a value as it appears between the quotes of a JSON string.
-func jsonEscape(s string, html bool) string {
+func jsonEscape(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(html)
+	enc.SetEscapeHTML(false)
 	if enc.Encode(s) != nil { // strings always encode
 		return s
 	}

@@ -18,7 +18,7 @@ func TestKnownLines(t *testing.T) {
 		"indented":      func(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ") },
 		"quoted":        func(s string) string { return "> " + strings.ReplaceAll(s, "\n", "\n> ") },
 		"without begin": func(s string) string { return strings.SplitN(s, "\n", 2)[1] },
-		"JSON":          func(s string) string { return jsonEscape(s, false) },
+		"JSON":          func(s string) string { return jsonEscape(s) },
 		"numbered": func(s string) string {
 			var b strings.Builder
 			for i, line := range strings.Split(s, "\n") {

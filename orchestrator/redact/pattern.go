@@ -116,8 +116,10 @@ func wordStarts(s string, at int) bool {
 // escapeLen returns the length of the JSON escape that ends at byte at and is not a letter or
 // digit, or of a URL's; 0 for none.
 func escapeLen(s string, at int) int {
-	if at >= 3 && s[at-3] == '%' && escapeAt(s[at-3:]) == 3 {
-		return 3
+	if at >= 3 && s[at-3] == '%' {
+		if _, n := escapeAt(s[at-3:]); n == 3 {
+			return 3
+		}
 	}
 	if at >= 2 && s[at-2] == '\\' && strings.IndexByte("nrtbf", s[at-1]) >= 0 {
 		return 2

@@ -280,7 +280,9 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 			end.open = m.from
 		}
 	})
-	return t.escaped(ms, s), end
+	ms, partial := t.escaped(ms, s)
+	end.partial = max(end.partial, partial)
+	return ms, end
 }
 
 // findKnown is find for known values only.
@@ -289,7 +291,9 @@ func (r *Redactor) findKnown(s string) []match {
 		return nil
 	}
 	t := r.table()
-	return merge(s, t.escaped(t.knownIn(s), s))
+	ms, _ := t.knownIn(s)
+	ms, _ = t.escaped(ms, s)
+	return merge(s, ms)
 }
 
 // merge sorts matches and joins overlapping ones, whose bytes are all replaced.

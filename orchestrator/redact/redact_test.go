@@ -142,7 +142,7 @@ func TestPrivateKeys(t *testing.T) {
 		"as it is": func(s string) string { return "x\n" + s + "y\n" },
 		"numbered": numbered,
 		"CRLF":     func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-		"JSON":     func(s string) string { return `{"key":"` + jsonEscape(s, false) + `"}` },
+		"JSON":     func(s string) string { return `{"key":"` + jsonEscape(s) + `"}` },
 		"diff":     func(s string) string { return "+" + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n+") },
 		"one line": func(s string) string { return strings.ReplaceAll(s, "\n", "") },
 		"blanks":   func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\n", " ")) + " y" },
