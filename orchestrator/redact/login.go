@@ -74,22 +74,6 @@ func sessionCookie(name, value string) bool {
 // minNamedCookieBytes is the shortest value of a session cookie.
 const minNamedCookieBytes = 8
 
-// cookieLine matches the value in a line of Netscape's cookies.txt, as curl and wget write it: seven columns.
-func cookieLine(s string, from, to int) (match, bool) {
-	begin, tabs := from, 0
-	for ; begin > 0 && s[begin-1] != '\n' && tabs < 3 && from-begin < maxHeaderBytes; begin-- {
-		if s[begin-1] == '\t' {
-			tabs++
-		}
-	}
-	end, _ := lineBreak(s[:min(len(s), from+maxHeaderBytes)], from)
-	columns := strings.SplitN(s[begin:end], "\t", 8)
-	if len(columns) != 7 || !sessionCookie(lowerASCII(columns[5]), columns[6]) {
-		return match{}, false
-	}
-	return match{start: end - len(columns[6]), end: end, from: begin, kind: "cookie", rank: rankHeader}, true
-}
-
 // netrc matches the password of an entry in a .netrc file: machine NAME login NAME password VALUE, on one line or
 // several, numbered ones, too.
 func netrc(s string, from, to int) (match, bool) {

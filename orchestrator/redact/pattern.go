@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strings"
 )
 
@@ -33,17 +34,20 @@ func rules() []rule {
 	for id := range strings.FieldsSeq(awsIDs) {
 		out = append(out, rule{keyword: lowerASCII(id), match: awsSecret})
 	}
-	for _, p := range patterns() {
-		find := p.find()
-		for keyword := range strings.FieldsSeq(p.keywords) {
-			out = append(out, rule{keyword: keyword, match: find})
+	add := func(keywords string, match func(s string, from, to int) (match, bool)) {
+		for keyword := range strings.SplitSeq(keywords, " ") {
+			out = append(out, rule{keyword: keyword, match: match})
 		}
 	}
-	out = append(out, rule{keyword: "eyj", match: jwt}, rule{keyword: "bearer", match: bearer},
-		rule{keyword: "basic", match: basic}, rule{keyword: "authorization", match: authorization},
-		rule{keyword: "://", match: urlUser}, rule{keyword: "machine", match: netrc},
-		rule{keyword: "default", match: netrc}, rule{keyword: "cookie", pairs: cookies}, rule{keyword: lowerASCII(encodedKeyBegin), pairs: encodedKey}, rule{keyword: "\ttrue\t", match: cookieLine},
-		rule{keyword: "\tfalse\t", match: cookieLine}, rule{keyword: "auth", match: encodedLogin})
+	for _, p := range patterns() {
+		add(p.keywords, p.find())
+	}
+	for _, h := range headers() {
+		add(h.keywords, h.find())
+	}
+	add("://", urlUser)
+	add("machine default", netrc)
+	out = append(out, rule{keyword: "cookie", pairs: cookies}, rule{keyword: lowerASCII(encodedKeyBegin), pairs: encodedKey})
 	for _, f := range commandForms() {
 		for name := range strings.FieldsSeq(f.commands) {
 			out = append(out, rule{keyword: lowerASCII(name), match: f.command(name)})
@@ -216,30 +220,65 @@ func random(s string) bool {
 	return digit > 0 && upper+low > 0 && (upper > 0 && low > 0 || digit >= 4 || low == 0)
 }
 
-// jwt matches a JSON web token: three base64url parts, the first two of which begin like JSON
-// objects.
-func jwt(s string, from, to int) (match, bool) {
-	if s[from:to] != "eyJ" || !wordStarts(s, from) {
-		return match{}, false
-	}
-	at, set := from, newCharset(base64URL)
-	for part := range 3 {
-		n := set.run(s, at)
-		if n < 10 || n > maxSecretBytes || part == 1 && !strings.HasPrefix(s[at:], "eyJ") {
-			return match{}, false
-		}
-		if at += n; part < 2 {
-			if at >= len(s) || s[at] != '.' {
-				return match{}, false
-			}
-			at++
-		}
-	}
-	return match{start: from, end: at, from: from, kind: "jwt", rank: rankProvider}, true
+// header is the form of a credential that follows a word.
+type header struct {
+	kind     string
+	keywords string // separated by blanks; lower case, one begins each match
+	match    string // a regular expression from the keyword on; its last group is the secret. With \b a word begins there.
+	// secret decides by the last group and the one before it; nil: the form is a provider's, and looks random.
+	secret func(before, v string) bool
 }
 
-func tokenByte(c byte) bool {
-	return isAlnum(c) || strings.IndexByte("-._~+/=", c) >= 0
+// Parts of the patterns of headers: the sign between a name and its value, a credential of 16 bytes or more,
+// and base64 of a login.
+const (
+	quoteForm  = `(?:\\{0,4}["'` + "`" + `])?`
+	equalsForm = quoteForm + `[ \t]{0,65}(?::=|=>|[=:])[ \t]{0,65}` + quoteForm
+	tokenForm  = `([\w.~+/-][\w.~+/=-]{14,}[\w~+/=-])`
+	loginForm  = `([A-Za-z0-9+/]{6,1000}={0,2})`
+)
+
+func headers() []header {
+	return []header{
+		{"jwt", "eyj", `\b(eyJ[\w-]{7,}\.eyJ[\w-]{7,}\.[\w-]{10,})`, nil},
+		{"bearer-token", "bearer", `\b(?i:bearer)[ \t]{1,65}` + tokenForm, hasDigit},
+		{"bearer-token", "authorization", `(?i:authorization)` + equalsForm + `(?i:bearer)[ \t]{1,65}` + tokenForm,
+			func(_, v string) bool { return scrambled(v) }},
+		{"basic-auth", "basic", `\b(?i:basic)[ \t]{1,65}` + loginForm, encodedLogin},
+		{"basic-auth", "auth", `(?i:auth)` + equalsForm + loginForm, encodedLogin},
+		{"authorization", "authorization",
+			`(?i:authorization)` + equalsForm + `([A-Za-z-]+)[ \t]{1,65}([\w.~+/=-]{7,}[\w~+/=-])`,
+			func(scheme, v string) bool {
+				return !strings.EqualFold(scheme, "bearer") && !strings.EqualFold(scheme, "basic") && hasDigit(scheme, v)
+			}},
+		{"authorization", "authorization", `(?i:authorization)` + equalsForm + tokenForm,
+			func(_, v string) bool { return random(v) }},
+		{"cookie", "\ttrue\t \tfalse\t",
+			`\t\w+(?:\t[^\t\n]*){3}\t([^\t\n]+)\t((?:[^\t\r\n\\]|\\[^nr])+)(?:\\[nr]|[\r\n]|$)`,
+			func(name, v string) bool { return sessionCookie(lowerASCII(name), v) }},
+	}
+}
+
+// find returns a function that matches the header at a keyword.
+func (h header) find() func(s string, from, to int) (match, bool) {
+	re := regexp.MustCompile("^" + h.match)
+	return func(s string, from, to int) (match, bool) {
+		if strings.HasPrefix(h.match, `\b`) && !wordStarts(s, from) {
+			return match{}, false
+		}
+		loc := re.FindStringSubmatchIndex(s[from:min(len(s), to+maxPatternBytes+maxSecretBytes)])
+		if loc == nil {
+			return match{}, false
+		}
+		n := len(loc)
+		m := match{start: from + loc[n-2], end: from + loc[n-1], from: from, kind: h.kind, rank: rankHeader}
+		v := s[m.start:m.end]
+		if h.secret == nil {
+			m.rank = rankProvider
+			return m, len(v) <= maxSecretBytes && random(v)
+		}
+		return m, len(v) <= maxSecretBytes && h.secret(s[from+loc[n-4]:from+loc[n-3]], v)
+	}
 }
 
 // spaces returns the number of blanks at an offset, up to a few: more indicate a table or a
@@ -255,47 +294,6 @@ func spaces(s string, at int) int {
 // maxBlanks is the widest gap between a name and its value: programs align them.
 const maxBlanks = 64
 
-const (
-	// minTokenBytes is the shortest credential of a header with a scheme, minBareTokenBytes of
-	// one without.
-	minTokenBytes     = 8
-	minBareTokenBytes = 16
-)
-
-// authorization matches an Authorization header other than Bearer and Basic: a scheme and a
-// credential, or a credential alone.
-func authorization(s string, from, to int) (match, bool) {
-	at := to + quotes(s, to)
-	at += spaces(s, at)
-	sep := separator(s, at)
-	if sep == 0 {
-		return match{}, false
-	}
-	at += sep
-	at += spaces(s, at)
-	at += quotes(s, at)
-	n := credential(s, at)
-	blank := spaces(s, at+n)
-	second := 0
-	if blank > 0 {
-		second = credential(s, at+n+blank)
-	}
-	switch word := lowerASCII(s[at : at+n]); {
-	case word == "bearer" && second >= minBareTokenBytes && scrambled(s[at+n+blank:at+n+blank+second]):
-		return match{start: at + n + blank, end: at + n + blank + second, from: from, kind: "bearer-token", rank: rankHeader}, true
-	case word == "bearer" || word == "basic":
-		return match{}, false // they have rules of their own
-	case second >= minTokenBytes && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") == "":
-		at, n = at+n+blank, second
-		if !strings.ContainsAny(s[at:at+n], "0123456789") {
-			return match{}, false
-		}
-	case n < minBareTokenBytes || !random(s[at:at+n]):
-		return match{}, false
-	}
-	return match{start: at, end: at + n, from: from, kind: "authorization", rank: rankHeader}, true
-}
-
 // scrambled reports whether letters change from lower to upper case more often than in joined
 // words: one in five.
 func scrambled(s string) bool {
@@ -308,82 +306,10 @@ func scrambled(s string) bool {
 	return 5*changes >= len(s)
 }
 
-// credential returns the length of the token of a header at an offset; 0 if it is too long.
-func credential(s string, at int) int {
-	n := 0
-	for at+n < len(s) && n <= maxSecretBytes && tokenByte(s[at+n]) {
-		n++
-	}
-	for n > 0 && s[at+n-1] == '.' { // of a sentence
-		n--
-	}
-	if n > maxSecretBytes {
-		return 0
-	}
-	return n
+// encodedLogin reports whether a text is base64 of NAME:PASSWORD.
+func encodedLogin(_, v string) bool {
+	plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(v, "="))
+	return err == nil && strings.Contains(string(plain), ":") && !strings.ContainsFunc(string(plain), func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// bearer matches the token of a Bearer header. It must contain a digit, which words of a
-// sentence do not.
-func bearer(s string, from, to int) (match, bool) {
-	blank := spaces(s, to)
-	if blank == 0 || !wordStarts(s, from) {
-		return match{}, false
-	}
-	at := to + blank
-	n := credential(s, at)
-	if n < minBareTokenBytes || !strings.ContainsAny(s[at:at+n], "0123456789") {
-		return match{}, false
-	}
-	return match{start: at, end: at + n, from: from, kind: "bearer-token", rank: rankHeader}, true
-}
-
-// basic matches the credentials of a Basic header: base64 of NAME:PASSWORD.
-func basic(s string, from, to int) (match, bool) {
-	blank := spaces(s, to)
-	if blank == 0 || !wordStarts(s, from) {
-		return match{}, false
-	}
-	return loginAt(s, from, to+blank)
-}
-
-// encodedLogin matches the value of a name that ends in auth, as in the configurations of Docker and npm, if it is
-// base64 of NAME:PASSWORD.
-func encodedLogin(s string, from, to int) (match, bool) {
-	at := to + quotes(s, to)
-	at += spaces(s, at)
-	sep := separator(s, at)
-	if sep == 0 {
-		return match{}, false
-	}
-	at += sep
-	at += spaces(s, at)
-	return loginAt(s, from, at+quotes(s, at))
-}
-
-// loginAt matches base64 of NAME:PASSWORD at byte at.
-func loginAt(s string, from, at int) (match, bool) {
-	n := newCharset(base64Std).run(s[:min(len(s), at+maxBasicBytes+1)], at)
-	if n < 6 || n > maxBasicBytes {
-		return match{}, false
-	}
-	plain, err := base64.RawStdEncoding.DecodeString(s[at : at+n])
-	if err != nil || !strings.Contains(string(plain), ":") || !printable(plain) {
-		return match{}, false
-	}
-	for pad := 0; pad < 2 && at+n < len(s) && s[at+n] == '='; pad++ {
-		n++
-	}
-	return match{start: at, end: at + n, from: from, kind: "basic-auth", rank: rankHeader}, true
-}
-
-const maxBasicBytes = 1 << 10
-
-func printable(b []byte) bool {
-	for _, c := range b {
-		if c < 0x20 || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}
+func hasDigit(_, v string) bool { return strings.ContainsAny(v, "0123456789") }
