@@ -1,7 +1,9 @@
 package redact
 
 import (
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -42,66 +44,28 @@ func shownText(s string) (string, []int) {
 	return string(out), append(at, len(s))
 }
 
-// maxSequenceBytes is the longest escape sequence that is read.
-const maxSequenceBytes = 64
-
 // markdownEscapes are the characters of keys that markdown escapes.
 const markdownEscapes = "_-.~*+=!"
 
+// sequence matches an escape sequence, one that has not ended, too (ECMA-48, 5.4): CSI, whose first two bytes may be
+// one character; OSC, of a link, say, and DCS, whose text is not shown; and short ones.
+var sequence = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(?:\x1b\[|\x{9b})[ -?]{0,64}[@-~]?|\x1b[\]P_^X][^\n\x07\x1b]*(?:\x07|\x1b[^\n]?)|\x1b[()#]?[^\n]?)`)
+})
+
 // hiddenLen returns the length of what begins a text and is not shown: an escape sequence, a character without width,
-// the backslash of an escape. It is 0 for none. A sequence that has not ended is as long as the text.
+// the backslash of an escape. It is 0 for none.
 func hiddenLen(s string) int {
-	const csi = '\u009b' // ESC [ as one character
-	r, size := utf8.DecodeRuneInString(s)
-	switch {
+	switch r, size := utf8.DecodeRuneInString(s); {
 	case r == '\\':
 		if len(s) > 1 && strings.IndexByte(markdownEscapes, s[1]) >= 0 {
 			return 1
 		}
-		return 0
-	case r == csi:
-		return max(size, sequenceLen(s[size:])+size)
-	case r == '\t', r == '\n', r == '\v', r == '\f', r == '\r', r == '\b':
-		return 0
-	case r != 0x1b:
-		if unicode.IsOneOf([]*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}, r) {
-			return size
-		}
-		return 0
+	case r == 0x1b, r == 0x9b:
+		return len(sequence().FindString(s[:min(len(s), maxSecretBytes)]))
+	case strings.ContainsRune("\t\n\v\f\r\b", r):
+	case unicode.IsOneOf([]*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}, r):
+		return size
 	}
-	if len(s) == 1 {
-		return 1
-	}
-	switch s[1] {
-	case '[': // CSI: ECMA-48, 5.4
-		return 2 + sequenceLen(s[2:])
-	case ']', 'P', '_', '^', 'X': // OSC, of a link, say, DCS and others; the text that it carries is not shown
-		for i := 2; i < len(s) && i < maxSecretBytes; i++ {
-			switch {
-			case s[i] == 0x07:
-				return i + 1
-			case s[i] == 0x1b:
-				return min(i+2, len(s))
-			case s[i] == '\n':
-				return 1
-			}
-		}
-		return 1
-	case '(', ')', '#':
-		return min(3, len(s))
-	}
-	return 2
-}
-
-// sequenceLen returns the length of a control sequence behind its beginning.
-func sequenceLen(s string) int {
-	for i := 0; i < len(s) && i < maxSequenceBytes; i++ {
-		switch c := s[i]; {
-		case c >= 0x40 && c <= 0x7e:
-			return i + 1
-		case c < 0x20 || c > 0x7e:
-			return i
-		}
-	}
-	return min(len(s), maxSequenceBytes)
+	return 0
 }
