@@ -310,7 +310,7 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 			if r.Error != "" {
 				return Outcome{}, &StartError{r.Error}
 			}
-			return Outcome{Exit: r.Exit, TimedOut: r.TimedOut, Canceled: r.Canceled, Running: r.Running, Left: r.Left, NLeft: r.NLeft, Alive: r.Alive}, nil
+			return r.Outcome, nil
 		case <-canceled:
 			canceled = nil
 			limit.Reset(backstopTime)

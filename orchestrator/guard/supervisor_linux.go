@@ -44,15 +44,9 @@ type request struct {
 
 // report is the supervisor's output: a first line with Ready, a last one with the outcome.
 type report struct {
-	Ready    bool      `json:"ready,omitempty"`
-	Exit     int       `json:"exit"`
-	TimedOut bool      `json:"timed_out,omitempty"`
-	Canceled bool      `json:"canceled,omitempty"`
-	Running  []Process `json:"running,omitempty"`
-	Left     []Process `json:"left,omitempty"`
-	NLeft    int       `json:"n_left,omitempty"`
-	Alive    []Process `json:"alive,omitempty"`
-	Error    string    `json:"error,omitempty"` // the command could not be started
+	Outcome
+	Ready bool
+	Error string // the command could not be started
 }
 
 // SuperviseMain turns this process into a supervisor if Run started it as one, and then does
@@ -126,7 +120,7 @@ func supervise() int {
 	// the report, not with this process.
 	_ = unix.Close(1)
 	_ = unix.Close(2)
-	_ = out.Encode(ended)
+	_ = out.Encode(report{Outcome: ended})
 	return 0
 }
 
@@ -168,40 +162,19 @@ func start(r request) (int, error) {
 	return pid, nil
 }
 
-// ended is what the reaper reports.
-type ended struct {
-	exit  int
-	empty bool // and no other process of the tree is left
-}
-
-// reap waits for every process of the tree. It sends on first when the command has ended, and
-// closes empty when the last process has: this process adopts orphans, so having no child
-// means that nothing is alive.
-func reap(pid int, first chan<- ended, empty chan<- struct{}) {
+// reap waits for every process of the tree. It sends the exit code of the command when that has ended, and
+// closes empty when the last process has: this process adopts orphans, so having no child means that nothing
+// is alive.
+func reap(pid int, first chan<- int, empty chan<- struct{}) {
 	defer close(empty)
-	exit, done := 0, false
 	for {
-		flags := 0
-		if done {
-			flags = unix.WNOHANG
-		}
 		var ws unix.WaitStatus
-		got, err := unix.Wait4(-1, &ws, flags, nil)
-		switch {
-		case err == unix.EINTR:
-		case err != nil: // ECHILD
-			if first != nil {
-				first <- ended{exit: exit, empty: true}
-			}
+		got, err := unix.Wait4(-1, &ws, 0, nil)
+		if err != nil && err != unix.EINTR { // ECHILD
 			return
-		case got == 0: // others are alive: report that and wait for them
-			if first != nil {
-				first <- ended{exit: exit}
-				first = nil
-			}
-			done = false
-		case got == pid:
-			exit, done = exitCode(ws), true
+		}
+		if err == nil && got == pid {
+			first <- exitCode(ws)
 		}
 	}
 }
@@ -215,17 +188,12 @@ func exitCode(ws unix.WaitStatus) int {
 
 // watch waits for the command, its limit or the order to stop, ends everything, and reports
 // the outcome.
-func watch(pid int, timeout time.Duration, stop <-chan struct{}, alone bool) report {
-	first, empty := make(chan ended, 1), make(chan struct{})
+func watch(pid int, timeout time.Duration, stop <-chan struct{}, alone bool) (r Outcome) {
+	first, empty := make(chan int, 1), make(chan struct{})
 	go reap(pid, first, empty)
-	var r report
 	limit := time.After(timeout)
 	select {
-	case e := <-first:
-		r.Exit = e.exit
-		if e.empty {
-			return r
-		}
+	case r.Exit = <-first:
 		left, over := linger(empty, stop, limit)
 		if over {
 			return r
@@ -245,8 +213,7 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}, alone bool) rep
 	r.Alive = describeAll(tearDown(empty, alone))
 	r.Exit = 128 + int(unix.SIGKILL)
 	select {
-	case e := <-first:
-		r.Exit = e.exit
+	case r.Exit = <-first:
 	default: // the command itself is among those alive
 	}
 	return r
