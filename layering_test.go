@@ -68,7 +68,7 @@ var (
 var orchestrator = strings.Fields(`
 	loop remedy redact sessions
 	model model/price model/openai model/script model/named model/modeltest optest
-	guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
+	guard/quarantine guard/autorun guard/approval guard/confine guard guard/consent guard/research
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/timeline tool/web tool/command tool/mcp
 	agent
 	state/steps state/projection state taskdir notice journal memory workspace toolset gate gate/gatetest leftover inspect report

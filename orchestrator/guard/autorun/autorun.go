@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/shell"
+	"anamnesis/orchestrator/guard/quarantine"
 )
 
 // File is a file that another program runs by itself.
@@ -54,8 +55,7 @@ func Named(dir, name string) File {
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(dir, name)
 	}
-	real := resolve(full)
-	world := resolve(dir)
+	real, world := quarantine.FollowLinks(full), quarantine.FollowLinks(dir)
 	if rel, err := filepath.Rel(world, real); err == nil && rel != "." {
 		if by := By(rel, false); by != "" {
 			return File{name, by}
@@ -65,13 +65,13 @@ func Named(dir, name string) File {
 	for form, by := range rules() {
 		at := filepath.Join(world, filepath.FromSlash(form))
 		if strings.HasSuffix(form, "/") {
-			if there := resolve(at); there != at && strings.HasPrefix(real, there+string(filepath.Separator)) {
+			if there := quarantine.FollowLinks(at); there != at && strings.HasPrefix(real, there+string(filepath.Separator)) {
 				return File{name, by}
 			}
 			continue
 		}
 		info, err := os.Stat(at)
-		if resolve(at) == real || err == nil && target != nil && os.SameFile(info, target) {
+		if quarantine.FollowLinks(at) == real || err == nil && target != nil && os.SameFile(info, target) {
 			return File{name, by}
 		}
 	}
@@ -85,26 +85,6 @@ func within(dir, name string) string {
 		return rel
 	}
 	return name
-}
-
-// resolve follows the links of the part of a path that exists.
-func resolve(name string) string {
-	for rest := ""; ; {
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if to, err := os.Readlink(name); err == nil { // a link to a file that does not exist yet
-			if !filepath.IsAbs(to) {
-				to = filepath.Join(filepath.Dir(name), to)
-			}
-			return filepath.Join(filepath.Clean(to), rest)
-		}
-		parent := filepath.Dir(name)
-		if parent == name {
-			return filepath.Join(name, rest)
-		}
-		name, rest = parent, filepath.Join(filepath.Base(name), rest)
-	}
 }
 
 // writers are programs that write, move or link the files that their arguments name.

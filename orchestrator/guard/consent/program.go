@@ -33,10 +33,7 @@ func EnvironOutside(env []string, dir string) []string {
 // no code there (PYTHONPATH, NODE_OPTIONS, GIT_DIR, …): of a list of paths only its entries are
 // removed. HOME stays, also if dir is the home.
 func EnvironApart(env []string, dir string) []string {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		real = dir
-	}
+	real := quarantine.FollowLinks(dir)
 	names := regexp.MustCompile(`(?:^|[^/\w.-])(?:` + regexp.QuoteMeta(dir) + "|" + regexp.QuoteMeta(real) + `)(?:/|$|[^\w.-])`)
 	var out []string
 	for _, kv := range EnvironOutside(env, dir) {
@@ -81,22 +78,14 @@ func pathOutside(path, dir string) []string {
 	})
 }
 
-// InWorld reports whether a path is in a directory, by its name or its target.
+// InWorld reports whether a path is in a directory, by its name or where its links lead. What is missing may be
+// made, or be found with an extension.
 func InWorld(path, dir string) bool {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		real = dir
+	real := quarantine.FollowLinks(dir)
+	if here, err := os.Getwd(); err == nil && !filepath.IsAbs(path) {
+		path = here + "/" + path // links are resolved before ".."
 	}
-	return quarantine.Within(path, dir) || quarantine.Within(path, real) || leadsInto(path, real)
-}
-
-func leadsInto(path, dir string) bool {
-	real, err := filepath.EvalSymlinks(path)
-	for err != nil && filepath.Dir(path) != path { // what is missing may be made, or be found with an extension
-		path = filepath.Dir(path)
-		real, err = filepath.EvalSymlinks(path)
-	}
-	return err == nil && quarantine.Within(real, dir)
+	return quarantine.Within(path, dir) || quarantine.Within(path, real) || quarantine.Within(quarantine.FollowLinks(path), real)
 }
 
 // FindProgram returns the path of a program as a shell in dir would find it. A program found

@@ -346,7 +346,7 @@ func (s *gitScan) add(rel string) {
 	case unix.S_IFLNK:
 		f.Kind = "link"
 		f.Text, _ = os.Readlink(abs)
-		f.Leads = followLinks(abs)
+		f.Leads = FollowLinks(abs)
 	case unix.S_IFDIR: // git neither reads nor runs it
 		return
 	case unix.S_IFREG:
@@ -354,7 +354,7 @@ func (s *gitScan) add(rel string) {
 		f.Text, f.Large = readGitFile(abs, &st)
 	}
 	if _, ok := s.tree.Named[rel]; ok && f.Kind == "file" {
-		f.Leads = followLinks(abs)
+		f.Leads = FollowLinks(abs)
 	}
 	what := fmt.Sprintf("%s %q", f.Kind, f.Text)
 	if f.Large {
@@ -418,5 +418,5 @@ func leadsTo(world, rel string, f gitFile) string {
 			to = filepath.Dir(filepath.Join(world, rel)) + "/" + text // links are resolved before ".."
 		}
 	}
-	return followLinks(to)
+	return FollowLinks(to)
 }

@@ -65,7 +65,7 @@ func leadsByConfig(name, value, dir string) string {
 	if !filepath.IsAbs(value) {
 		value = dir + "/" + value // links are resolved before ".."
 	}
-	return followLinks(value)
+	return FollowLinks(value)
 }
 
 // inOwn reports whether a path, or a relative one from any parent directory, is in one of the
@@ -82,7 +82,7 @@ func (p configPlace) inOwn(to, value string) bool {
 		rest, up = rest[3:], true
 	}
 	for dir := p.dir; up && dir != "/"; dir = filepath.Dir(dir) { // the work tree may be anywhere
-		if own(followLinks(filepath.Dir(dir) + "/" + rest)) {
+		if own(FollowLinks(filepath.Dir(dir) + "/" + rest)) {
 			return true
 		}
 	}
@@ -102,9 +102,9 @@ func isDir(path string) bool {
 // maxLinks is how many links the kernel follows in one path.
 const maxLinks = 40
 
-// followLinks resolves all links of an absolute path, component by component. Names that do
+// FollowLinks resolves all links of an absolute path, component by component. Names that do
 // not exist are kept; empty: a cycle of links.
-func followLinks(path string) string {
+func FollowLinks(path string) string {
 	real, rest, links := "/", strings.Split(path, "/"), 0
 	for len(rest) > 0 {
 		name := rest[0]

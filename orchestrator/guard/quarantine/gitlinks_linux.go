@@ -27,7 +27,7 @@ func (s *gitScan) linkCounts(rel, git string) bool {
 	defer unix.Close(fd)
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
-		real = followLinks(abs)
+		real = FollowLinks(abs)
 	}
 	return slices.ContainsFunc(s.own, func(dir string) bool { return Within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
 }

@@ -164,7 +164,7 @@ func (r *configReader) setting(s setting, dir, top string, depth int) {
 
 // name records a path, and where it leads, if they are in the world.
 func (r *configReader) name(path string, what named) {
-	for _, p := range []string{filepath.Clean(path), followLinks(path)} {
+	for _, p := range []string{filepath.Clean(path), FollowLinks(path)} {
 		if rel, err := filepath.Rel(r.world, p); err == nil && filepath.IsLocal(rel) && rel != "." && len(r.found) < maxNamed {
 			r.found[rel] = what
 		}
@@ -300,7 +300,7 @@ func Named(world, path string) (by string) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(world, path)
 	}
-	path = followLinks(path)
+	path = FollowLinks(path)
 	repository := filepath.Dir(path)
 	if slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(repository))) {
 		repository = filepath.Dir(repository)
@@ -318,7 +318,7 @@ func Named(world, path string) (by string) {
 		}
 	}
 	for rel, what := range q.namedPaths(tree) {
-		if at := followLinks(filepath.Join(world, rel)); at == path || what == namedHooks && Within(path, at) {
+		if at := FollowLinks(filepath.Join(world, rel)); at == path || what == namedHooks && Within(path, at) {
 			return "git, as your configuration names it"
 		}
 	}
