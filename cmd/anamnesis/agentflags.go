@@ -115,14 +115,12 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 		}
 		f.Guarded = append(f.Guarded, p)
 	}
-	for _, list := range []struct {
-		flag    string
-		texts   []string
-		verdict approval.Verdict
-	}{{"--allow", f.allow, approval.Allow}, {"--ask", f.ask, approval.Ask}, {"--deny", f.deny, approval.Refuse}} {
-		rules, err := approval.ParseRules(list.texts, list.verdict, list.flag)
+	for i, flag := range []string{"--allow", "--ask", "--deny"} {
+		var lists [3][]string
+		lists[i] = [][]string{f.allow, f.ask, f.deny}[i]
+		rules, err := approval.ParseRules(flag, lists[0], lists[1], lists[2])
 		if err != nil {
-			return exit.Usagef("%s: %v", list.flag, err)
+			return exit.Usagef("%s: %v", flag, err)
 		}
 		f.Rules = append(f.Rules, rules...)
 	}

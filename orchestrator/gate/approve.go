@@ -49,7 +49,7 @@ func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 	if !facts[0].ReadOnly {
 		facts[0].Autorun = g.autorun(c.Name, line, c.Spec.Edits, c.Input)
 	}
-	if c.Env.Sandbox.HoldsNetwork() && asksFor(c.Input, c.Spec.Network) {
+	if c.Env.Sandbox.HoldsNetwork() && string(arg(c.Input, c.Spec.Network)) == "true" {
 		facts = append(facts, approval.Facts{Tool: approval.Network})
 	}
 	for _, f := range facts {
@@ -89,30 +89,14 @@ func (g *Gate) Mode() (approval.Mode, func(approval.Facts) approval.Decision) {
 
 // Rules returns the rules that apply to the task in this process.
 func (g *Gate) Rules() ([]approval.Rule, error) {
-	out := slices.Clone(g.o.Rules)
-	add := func(from string, allow, ask, deny []string) error {
-		for _, list := range []struct {
-			texts   []string
-			verdict approval.Verdict
-		}{{allow, approval.Allow}, {ask, approval.Ask}, {deny, approval.Refuse}} {
-			rules, err := approval.ParseRules(list.texts, list.verdict, from)
-			if err != nil {
-				return err
-			}
-			out = append(out, rules...)
-		}
-		return nil
-	}
 	o := &g.place.State().Opened
-	if err := add("this task", o.Allow, o.Ask, o.Deny); err != nil {
-		return nil, err
+	out, err := approval.ParseRules("this task", o.Allow, o.Ask, o.Deny)
+	if o.Agent != nil && err == nil {
+		var own []approval.Rule
+		own, err = approval.ParseRules("agent "+o.Agent.Name, o.Agent.Allow, o.Agent.Ask, o.Agent.Deny)
+		out = append(out, own...)
 	}
-	if o.Agent != nil {
-		if err := add("agent "+o.Agent.Name, o.Agent.Allow, o.Agent.Ask, o.Agent.Deny); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return append(slices.Clone(g.o.Rules), out...), err
 }
 
 // autorun lists the files that a call would write, as far as its arguments show them, and that other
@@ -138,13 +122,16 @@ func (g *Gate) autorun(name, line string, edits bool, args json.RawMessage) (out
 }
 
 // TextArg returns an argument that is a text, empty if there is none.
-func TextArg(args json.RawMessage, name string) string {
-	var values map[string]json.RawMessage
-	var text string
-	if name == "" || json.Unmarshal(args, &values) != nil || json.Unmarshal(values[name], &text) != nil {
-		return ""
-	}
+func TextArg(args json.RawMessage, name string) (text string) {
+	_ = json.Unmarshal(arg(args, name), &text)
 	return text
+}
+
+// arg returns an argument as it is written, nil if there is none.
+func arg(args json.RawMessage, name string) json.RawMessage {
+	var values map[string]json.RawMessage
+	_ = json.Unmarshal(args, &values)
+	return values[name]
 }
 
 // approvedSame reports whether a user approved exactly this call for the whole task, possibly
@@ -172,14 +159,8 @@ func (g *Gate) approvedLike(f approval.Facts) bool {
 			}
 		}
 	})
-	rules, err := approval.ParseRules(texts, approval.Allow, "this task")
+	rules, err := approval.ParseRules("this task", texts, nil, nil)
 	return err == nil && len(rules) > 0 && approval.Decide(approval.ModeDeny, f, rules).Verdict == approval.Allow
-}
-
-// asksFor reports whether a boolean argument of a call is true.
-func asksFor(args json.RawMessage, name string) bool {
-	var values map[string]json.RawMessage
-	return name != "" && json.Unmarshal(args, &values) == nil && string(values[name]) == "true"
 }
 
 // AskUser asks the questions of a call. Exactly what the user sees runs: if the call's print

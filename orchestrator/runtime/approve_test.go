@@ -15,7 +15,7 @@ import (
 // Calls that run at once may ask the user at once, whose answer for the whole
 // task then changes the mode under all of them. The race detector looks on.
 func TestAnswerForTaskAmongParallelCalls(t *testing.T) {
-	rules, err := approval.ParseRules([]string{"Glob"}, approval.Ask, "")
+	rules, err := approval.ParseRules("", nil, []string{"Glob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ turns:
 // rest of the task, in later processes, too; other commands and those of a rule that asks
 // do not.
 func TestAnswerByPattern(t *testing.T) {
-	rules, err := approval.ParseRules([]string{"Bash(ls secret*)"}, approval.Ask, "")
+	rules, err := approval.ParseRules("", nil, []string{"Bash(ls secret*)"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

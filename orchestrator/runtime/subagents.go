@@ -245,13 +245,11 @@ func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 	}
 	mode, _ := t.gate.Mode()
 	parents := slices.Clone(rules)
-	for verdict, texts := range map[approval.Verdict][]string{approval.Allow: s.Spec.Allow, approval.Ask: s.Spec.Ask, approval.Refuse: s.Spec.Deny} {
-		own, err := approval.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
-		if err != nil {
-			return Options{}, err
-		}
-		rules = append(rules, own...)
+	own, err := approval.ParseRules("the agent "+s.Spec.Name, s.Spec.Allow, s.Spec.Ask, s.Spec.Deny)
+	if err != nil {
+		return Options{}, err
 	}
+	rules = append(rules, own...)
 	o := *t.opts
 	o.Sources, o.Subagents, o.Callbacks.Delta, o.Callbacks.Progress, o.Callbacks.Output, o.Callbacks.Passing, o.Callbacks.Waiting, o.Store.World.Progress = nil, nil, nil, nil, nil, nil, nil, nil
 	o.changed = nil

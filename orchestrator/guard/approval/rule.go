@@ -42,16 +42,18 @@ func Texts(rules []Rule, v Verdict) []string {
 	return out
 }
 
-// ParseRules reads several rules of one verdict and one place.
-func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
+// ParseRules reads the rules of one place.
+func ParseRules(from string, allow, ask, deny []string) ([]Rule, error) {
 	var out []Rule
-	for _, text := range texts {
-		r, err := ParseRule(text, v)
-		if err != nil {
-			return nil, err
+	for i, texts := range [][]string{allow, ask, deny} {
+		for _, text := range texts {
+			r, err := ParseRule(text, []Verdict{Allow, Ask, Refuse}[i])
+			if err != nil {
+				return nil, err
+			}
+			r.From = from
+			out = append(out, r)
 		}
-		r.From = from
-		out = append(out, r)
 	}
 	return out, nil
 }

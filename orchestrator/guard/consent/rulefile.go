@@ -47,15 +47,8 @@ func ReadRules(path string) (RuleFile, error) {
 	if n := len(lists.Allow) + len(lists.Ask) + len(lists.Deny); n > maxRules {
 		return f, fmt.Errorf("read rules %s: %d rules, at most %d are taken", path, n, maxRules)
 	}
-	for _, list := range []struct {
-		texts   []string
-		verdict approval.Verdict
-	}{{lists.Allow, approval.Allow}, {lists.Ask, approval.Ask}, {lists.Deny, approval.Refuse}} {
-		rules, err := approval.ParseRules(list.texts, list.verdict, path)
-		if err != nil {
-			return f, fmt.Errorf("read rules %s: %w", path, err)
-		}
-		f.Rules = append(f.Rules, rules...)
+	if f.Rules, err = approval.ParseRules(path, lists.Allow, lists.Ask, lists.Deny); err != nil {
+		return f, fmt.Errorf("read rules %s: %w", path, err)
 	}
 	sum := sha256.Sum256(data)
 	f.Hash = hex.EncodeToString(sum[:])
