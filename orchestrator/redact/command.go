@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // maxCommandBytes is how far after a command's name its options are searched.
 const maxCommandBytes = 512
@@ -12,7 +16,7 @@ const minOptionBytes = 2
 // commandForm is a command's option whose value is a secret, although its name does not say so.
 type commandForm struct {
 	commands string // separated by blanks
-	flag     string // "": one that takes USER:PASSWORD; see userOption
+	flag     string // "": one that takes USER:PASSWORD; see loginOption
 	attached bool   // its value follows without a blank
 	separate bool   // its value is the next word
 	login    bool   // only of the command's login, where elsewhere the flag means a port or a profile
@@ -36,13 +40,24 @@ func commandForms() []commandForm {
 	}
 }
 
+// loginOption matches an option of curl up to the password of its USER:PASSWORD; its group is the quote.
+var loginOption = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:--(?:proxy-)?user(?:=|[ \t]{1,65})|-[A-Za-z]*?[uU][ \t]{0,65})(` + quoteForm + `)(?:[^:\s"'` + "`" + `\\&,;<>|]|\\[^\s"'` + "`" + `\\nrtu]){1,256}:`)
+})
+
 // option matches the value of the form's option at byte at.
 func (f commandForm) option(s string, from, at int) (match, bool) {
 	if f.flag == "" {
-		if n := userOption(s, at); n > 0 {
-			return userPassword(s, from, at+n)
+		m := loginOption().FindStringSubmatch(s[at:min(len(s), at+maxCommandBytes)])
+		if m == nil {
+			return match{}, false
 		}
-		return match{}, false
+		at += len(m[0])
+		n, open := argument(s, at, m[1], false)
+		if n < minOptionBytes || placeholder(s[at:at+n]) {
+			return match{from: from, open: open}, false
+		}
+		return match{start: at, end: at + n, from: from, kind: "password", rank: rankNamed, open: open}, true
 	}
 	if !strings.HasPrefix(s[at:], f.flag) || f.login && !strings.Contains(s[from:at], " login ") {
 		return match{}, false
@@ -54,7 +69,7 @@ func (f commandForm) option(s string, from, at int) (match, bool) {
 	}
 	quote := quotes(s, at+blank)
 	at += blank + quote
-	n, open := argument(s, at, at, quote, true)
+	n, open := argument(s, at, s[at-quote:at], true)
 	value := s[at : at+n]
 	find := strings.HasPrefix(value, "rint") // -print, of another command
 	if n < minAttachedBytes || find || placeholder(value) || blank > 0 && !optionSecret(value, "password") {
@@ -63,14 +78,14 @@ func (f commandForm) option(s string, from, at int) (match, bool) {
 	return match{start: at, end: at + n, from: from, kind: "password", rank: rankNamed, open: open}, true
 }
 
-// argument returns the length of a value that begins at byte at, in a word of a command behind a quote of some bytes,
-// which may be none; see quotedValue and plainValue.
-func argument(s string, word, at, quote int, joined bool) (n int, open bool) {
-	if quote > 0 {
-		n, open = quotedValue(s, at, s[word-quote:word])
+// argument returns the length of a value that begins at byte at, in a word of a command behind a quote, which may be
+// empty; see quotedValue and plainValue.
+func argument(s string, at int, quote string, joined bool) (n int, open bool) {
+	if quote != "" {
+		n, open = quotedValue(s, at, quote)
 	}
 	if n == 0 {
-		n = plainValue(s, at, quote > 0, joined)
+		n = plainValue(s, at, quote != "", joined)
 	}
 	return n, open
 }
@@ -101,49 +116,6 @@ func (f commandForm) command(name string) func(s string, from, to int) (match, b
 	}
 }
 
-// userOption returns the length of an option that takes USER:PASSWORD, including what precedes
-// its value; 0 for none.
-func userOption(s string, at int) int {
-	for _, long := range []string{"--user", "--proxy-user"} {
-		if strings.HasPrefix(s[at:], long) {
-			n := len(long)
-			if blank := spaces(s, at+n); blank > 0 {
-				return n + blank
-			}
-			if at+n < len(s) && s[at+n] == '=' {
-				return n + 1
-			}
-		}
-	}
-	n := 1
-	for at+n < len(s) && (isLower(s[at+n]) || isUpper(s[at+n])) && s[at+n-1] != 'u' && s[at+n-1] != 'U' { // -su
-		n++
-	}
-	if c := s[at+n-1]; c != 'u' && c != 'U' {
-		return 0
-	}
-	return n + spaces(s, at+n)
-}
-
-// userPassword matches the password of USER:PASSWORD.
-func userPassword(s string, from, at int) (match, bool) {
-	quote := quotes(s, at)
-	at += quote
-	user := 0
-	for at+user < len(s) && user <= maxUserBytes && s[at+user] != ':' && valueByte(s, at+user, false) {
-		user++
-	}
-	if user == 0 || at+user >= len(s) || s[at+user] != ':' {
-		return match{from: from, open: at+user >= len(s)}, false
-	}
-	begin := at + user + 1
-	n, open := argument(s, at, begin, quote, false)
-	if n < minOptionBytes || placeholder(s[begin:begin+n]) {
-		return match{from: from, open: open}, false
-	}
-	return match{start: begin, end: begin + n, from: from, kind: "password", rank: rankNamed, open: open}, true
-}
-
 // option matches the value of --password VALUE, if the keyword ends the option's name. In
 // texts, words and names of files follow such options, so a value must hold more than letters.
 func option(s string, begin, to int, kind string) (match, bool) {
@@ -153,7 +125,7 @@ func option(s string, begin, to int, kind string) (match, bool) {
 	}
 	quote := quotes(s, at)
 	at += quote
-	n, open := argument(s, at, at, quote, false)
+	n, open := argument(s, at, s[at-quote:at], false)
 	if quote == 0 {
 		n = sentenceEnd(s, at, n)
 	}

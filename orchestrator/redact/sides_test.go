@@ -26,7 +26,7 @@ func sides() []side {
 		}},
 		{"passwords in URLs", []string{
 			"postgres://u:«p/a?ss#w»@db/app", "postgres://u:«p/a@ss»@db/app", "redis://:«a/b+c=»@h:6379/0", "amqp://u:«x#y!zzz»@h", "postgres://u:«$ecret123»@h/d",
-			"mysql://u@corp.example:«hunter2»@h/x", "https://u:«pa:ss:word»@h/x@y",
+			"mysql://u@corp.example:«hunter2»@h/x", "https://u:«pa:ss:word»@h/x@y", "redis://u:«p[redacted:x»@h",
 		}, []string{
 			"http://localhost:8080/path@v1.2.3", "https://example.com:443/@scope/pkg", "https://[::1]:8080/a@b", "git+ssh://git@github.com:user/repo@v1",
 			"http://h:80?mail=a@b.c", "https://h/p?to=x:y@z", "postgres://u:$PASS@h", "docker://alpine:3.19@sha256:" + half, "file://C:/Users/x@y",
@@ -80,7 +80,7 @@ func sides() []side {
 			"`--password` has 8 letters", "--token @file1234", "--max-token 4096", "--password, 12345678", "--passphrase pass-word",
 		}},
 		{"curl", []string{
-			"curl -u u:«pw» https://h", "curl -s -u 'me:«a b»' h", `curl --user "me:«p4$s»" h`, "curl -sSu me:«hunter2» h", "curl --proxy-user=me:«x1»,",
+			"curl -u u:«pw» https://h", `curl -u CORP\joe:«pw12» h`, "curl -s -u 'me:«a b»' h", `curl --user "me:«p4$s»" h`, "curl -sSu me:«hunter2» h", "curl --proxy-user=me:«x1»,",
 			"curl https://h \\\n  -u me:«hunter2»", `{"command":"curl -u me:«hunter2» h"}`, "curl -ume:«hunter2» h", "curl -Fuser=x -u me:«hunter2» h", "$ curl -X POST -H 'A: b' -u me:«hunter2»;",
 		}, []string{
 			"curl -u me https://h:8080", "curl -u $USER:$PASS h", `curl -u "${A}:${B}" h`, "curl -u user:password h", "curl -u <user>:<secret> h", "curl h\nps -u root:x1",

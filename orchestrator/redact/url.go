@@ -63,7 +63,7 @@ func userInfo(s string, to int) (colon, at int) {
 				return finish(s, colon, first, at) // the URL has ended; prose follows without a blank
 			}
 			i += size - 1
-		case c <= ' ' || c == 0x7f || strings.IndexByte("\"'`<>\\|,()", c) >= 0, c == '[' && markerLen(s[i:]) > 0:
+		case c <= ' ' || c == 0x7f || strings.IndexByte("\"'`<>\\|,()", c) >= 0, c == '[' && beginsMarker(s[i:]):
 			return finish(s, colon, first, at)
 		case c == '/' || c == '?' || c == '#':
 			if first >= 0 || colon < 0 || !deep && strings.Trim(s[colon+1:i], "0123456789") == "" {
