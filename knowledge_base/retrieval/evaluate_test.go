@@ -94,7 +94,6 @@ func evalSet(ctx context.Context, set *evalData, o *EvalOptions) (EvalResult, er
 	if err := x.Fill(ctx, docs); err != nil {
 		return res, err
 	}
-	defer x.Close()
 	if err := x.Await(ctx); err != nil {
 		return res, err
 	}

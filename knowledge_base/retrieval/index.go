@@ -28,10 +28,6 @@ var ErrBuilding = vectors.ErrBuilding
 // DefaultVectorWait is how long [Index.Refresh] waits for an embedder.
 const DefaultVectorWait = vectors.DefaultVectorWait
 
-// Trouble reports a fault that an embedder is about to retry after, to those that wait for
-// its vectors.
-func Trouble(ctx context.Context, err error) { vectors.Trouble(ctx, err) }
-
 // Options are the settings of an index; the zero value is an index with the
 // built-in embedder that keeps nothing on disk.
 type Options struct {
@@ -61,7 +57,7 @@ type Index struct {
 	grams *lexical.Index[uint64]
 	vecs  *vectors.Leg // nil: the built-in embedder
 	vectors.Latent
-	cache *vectors.Cache // nil: nothing is stored on disk
+	cache *vectors.Cache
 	stale bool
 
 	lenient leniency
@@ -72,51 +68,30 @@ func New(o *Options) *Index {
 	if o == nil {
 		o = &Options{}
 	}
-	var cache *vectors.Cache
-	if o.Dir != "" {
-		cache = &vectors.Cache{Dir: o.Dir, WriteFile: o.WriteFile}
-	}
 	x := &Index{
 		slots: make(map[string]int),
 		words: lexical.NewWords(),
 		grams: lexical.NewGrams(),
-		cache: cache,
+		cache: &vectors.Cache{Dir: o.Dir, WriteFile: o.WriteFile},
 		stale: true,
 
 		lenient: defaultLeniency(),
 	}
 	if o.Embedder != nil {
-		x.vecs = vectors.NewLeg(o.Embedder, cache, o.VectorWait, o.Now)
+		now := o.Now
+		if now == nil {
+			now = time.Now
+		}
+		x.vecs = vectors.NewLeg(o.Embedder, x.cache, o.VectorWait, now)
 	}
 	return x
 }
 
 // Stale reports whether documents changed since the last [Index.Refresh].
-func (x *Index) Stale() bool {
-	if x.vecs != nil {
-		return x.vecs.Stale
-	}
-	return x.stale
-}
-
-// changed records that the documents changed.
-func (x *Index) changed() {
-	x.stale = true
-	if x.vecs != nil {
-		x.vecs.Changed()
-	}
-}
+func (x *Index) Stale() bool { return x.stale }
 
 // ForgetVectors removes the vectors stored on disk.
-func (x *Index) ForgetVectors() error {
-	if x.vecs != nil {
-		x.vecs.Close()
-	}
-	if x.cache == nil {
-		return nil
-	}
-	return x.cache.Clear()
-}
+func (x *Index) ForgetVectors() error { return x.cache.Clear() }
 
 // Fill puts documents into an empty index, faster than one by one. Their ids must differ;
 // their order does not matter. After an error, which is ctx's, the index must not be used.
@@ -125,7 +100,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	for slot := range x.docs {
 		x.slots[x.docs[slot].ID] = slot
 	}
-	x.changed()
+	x.stale = true
 	var wg sync.WaitGroup
 	if x.vecs == nil {
 		oldest := x.live()
@@ -166,7 +141,7 @@ func (x *Index) Put(doc Document) {
 	text := doc.Text()
 	x.addWords(slot, text)
 	x.addGrams(slot, text)
-	x.changed()
+	x.stale = true
 }
 
 // Remove removes a document, if there is one with that id.
@@ -182,7 +157,7 @@ func (x *Index) Remove(id string) {
 	x.docs[slot] = Document{}
 	x.Forget(slot)
 	x.free = append(x.free, slot)
-	x.changed()
+	x.stale = true
 }
 
 // live lists the documents, oldest first, ties by id: the order in which the
@@ -215,28 +190,20 @@ func (x *Index) live() []Document {
 // Refresh brings the vectors up to date. On an error the other legs answer,
 // with the vectors there were where an external embedder made them, and the
 // index stays stale. [ErrBuilding] says that it takes longer than VectorWait:
-// the work continues, and a later Refresh takes what was made.
+// a later Refresh continues with what was made.
 func (x *Index) Refresh(ctx context.Context) error { return x.refresh(ctx, x.vecs.Refresh) }
 
 // Await is [Index.Refresh] that asks an embedder even if it failed just now,
 // and waits for it as long as it takes.
 func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, x.vecs.Await) }
 
-func (x *Index) refresh(ctx context.Context, vectors func(context.Context, func() []Document) error) error {
-	if x.vecs != nil {
-		return vectors(ctx, x.live)
+func (x *Index) refresh(ctx context.Context, external func(context.Context, []Document) error) (err error) {
+	if x.stale {
+		if x.vecs == nil {
+			external = x.Learn
+		}
+		err = external(ctx, x.live())
+		x.stale = err != nil
 	}
-	if !x.stale {
-		return nil
-	}
-	err := x.Learn(ctx, x.live())
-	x.stale = err != nil
 	return err
-}
-
-// Close ends the background work and waits for it. The index must not be used afterwards. Vectors computed so far are stored.
-func (x *Index) Close() {
-	if x.vecs != nil {
-		x.vecs.Close()
-	}
 }

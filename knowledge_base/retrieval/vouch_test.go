@@ -69,6 +69,5 @@ func TestCosineLetsACardThrough(t *testing.T) {
 		if right < cards*95/100 || wrong > cards*10/100 {
 			t.Errorf("base %g: %d of %d found, %d shown for nothing", base, right, cards, wrong)
 		}
-		x.Close()
 	}
 }

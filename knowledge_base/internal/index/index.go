@@ -66,13 +66,8 @@ func (x *Index) fill(ctx context.Context, built *retrieval.Index, cards map[stri
 	return nil
 }
 
-// Drop closes the index; the next search builds a new one. The write lock is held.
-func (x *Index) Drop() {
-	if x.built != nil {
-		x.built.Close()
-		x.built = nil
-	}
-}
+// Drop forgets the index; the next search builds a new one. The write lock is held.
+func (x *Index) Drop() { x.built = nil }
 
 // Enter adds a card to the index, or removes it if its state excludes it from searches.
 func (x *Index) Enter(st *folder.File) {

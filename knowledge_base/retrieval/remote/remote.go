@@ -113,10 +113,9 @@ func (e *Embedder) EmbedCards(ctx context.Context, texts []string) ([][]float32,
 		if err == nil || n == tries || !errors.As(err, &f) || !f.passing {
 			return vecs, err
 		}
-		retrieval.Trouble(ctx, err)
 		wait := time.Duration(rand.Int64N(int64(time.Second) << n))
-		if err := pause(ctx, min(max(f.after, wait), maxPause)); err != nil {
-			return nil, err
+		if pause(ctx, min(max(f.after, wait), maxPause)) != nil {
+			return nil, err // says more than that the time is over
 		}
 	}
 }

@@ -115,14 +115,21 @@ func TestRetries(t *testing.T) {
 			}
 			begun := time.Now()
 			_, err = e.EmbedCards(t.Context(), []string{"a"})
+			paused := time.Since(begun)
 			if (err == nil) != tt.ok || len(*asked) != tt.asked {
 				t.Errorf("%v: asked %d times, %v", tt.statuses, len(*asked), err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), "not now") || strings.Contains(err.Error(), "secret")) {
 				t.Errorf("%v: error %q", tt.statuses, err)
 			}
+			*asked = nil
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := e.EmbedCards(short, []string{"a"}); err == nil || !strings.Contains(err.Error(), "not now") {
+				t.Errorf("%v: the time is over before the next try: %v, want the endpoint's words", tt.statuses, err)
+			}
 			pauses := time.Duration(tt.asked - 1)
-			if paused := time.Since(begun); paused < pauses*7*time.Second || paused > pauses*maxPause {
+			if paused < pauses*7*time.Second || paused > pauses*maxPause {
 				t.Errorf("%v: paused %v, asked to wait 7s each time", tt.statuses, paused)
 			}
 		})

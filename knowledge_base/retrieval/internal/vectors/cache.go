@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -25,13 +24,14 @@ const (
 
 // Cache stores in .index the vectors of an external embedder by content hash, in one file for each
 // embedder's fingerprint. A missing, damaged or foreign file costs time only, and a failed write
-// is not an error. A nil cache stores nothing.
+// is not an error.
 type Cache struct {
-	Dir       string
+	Dir       string // "": nothing is stored
 	WriteFile func(path string, data []byte) error
 
 	fingerprint string // of what is loaded
 	known       map[[sha256.Size]byte][]float32
+	made        int // vectors that an embedder made, counted
 	unsaved     int
 }
 
@@ -48,17 +48,14 @@ func (c *Cache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]f
 	if len(docs) == 0 {
 		return nil, nil
 	}
-	cached := c != nil
-	if cached && c.fingerprint != e.Fingerprint() {
+	if c.fingerprint != e.Fingerprint() {
 		c.load(e.Fingerprint())
 	}
+	defer c.save(e.Fingerprint()) // after an error, too: the next try continues from here
 	out := make([][]float32, len(docs))
 	var missing []int
 	for i, d := range docs {
-		if cached {
-			out[i] = c.known[d.Hash]
-		}
-		if out[i] == nil {
+		if out[i] = c.known[d.Hash]; out[i] == nil {
 			missing = append(missing, i)
 		}
 	}
@@ -75,35 +72,23 @@ func (c *Cache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]f
 			err = fmt.Errorf("%d vectors for %d texts", len(vecs), n)
 		}
 		if err != nil {
-			if cached && c.unsaved > 0 {
-				c.save(e.Fingerprint()) // the next try continues from here
-			}
 			return nil, fmt.Errorf("embed cards: %w", err)
 		}
 		for j, i := range missing[:n] {
-			out[i] = vecs[j]
-			if cached {
-				if c.known == nil {
-					c.known = make(map[[sha256.Size]byte][]float32)
-				}
-				c.known[docs[i].Hash] = vecs[j]
-				c.unsaved++
-			}
+			out[i], c.known[docs[i].Hash] = vecs[j], vecs[j]
 		}
+		c.made, c.unsaved = c.made+n, c.unsaved+n
 		missing = missing[n:]
 		if batch = max(batch/2, 1); time.Since(begin) < quickBatch {
 			batch = min(batch*4, embedBatch)
 		}
-	}
-	if cached && c.unsaved > 0 {
-		c.save(e.Fingerprint())
 	}
 	return out, nil
 }
 
 // share replaces a cached vector by the collection's copy, so that memory holds it once.
 func (c *Cache) share(text [sha256.Size]byte, v []float32) {
-	if c != nil && c.known[text] != nil {
+	if v != nil {
 		c.known[text] = v
 	}
 }
@@ -122,7 +107,7 @@ func (c *Cache) load(fp string) {
 	c.fingerprint, c.unsaved = fp, 0
 	c.known = make(map[[sha256.Size]byte][]float32)
 	var f vectorsFile
-	if !readFile(c.vectorsPath(fp), &f) || f.Embedder != fp {
+	if c.Dir == "" || !readFile(c.vectorsPath(fp), &f) || f.Embedder != fp {
 		return
 	}
 	n := len(f.Hashes) / sha256.Size
@@ -130,50 +115,22 @@ func (c *Cache) load(fp string) {
 	if all == nil || f.Dims < 0 {
 		return
 	}
-	now := time.Now()
-	_ = os.Chtimes(c.vectorsPath(fp), now, now) // the model used last is removed last
 	for i := range n {
 		c.known[[sha256.Size]byte(f.Hashes[i*sha256.Size:])] = all[i*f.Dims : (i+1)*f.Dims]
 	}
 }
 
 func (c *Cache) save(fp string) {
+	if c.Dir == "" || c.unsaved == 0 {
+		return
+	}
 	f := vectorsFile{Embedder: fp}
 	for h, v := range c.known {
 		f.Dims, f.Hashes, f.Vectors = len(v), append(f.Hashes, h[:]...), appendFloats(f.Vectors, v)
 	}
-	if c.write(c.vectorsPath(fp), f) {
+	if data, err := encodeFile(f); err == nil && c.WriteFile(c.vectorsPath(fp), data) == nil {
 		c.unsaved = 0
 	}
-}
-
-// keptModels is the number of embedders whose vectors are stored, so that switching back does not
-// embed every card again.
-const keptModels = 2
-
-// write replaces the file and removes those of embedders that were used longest ago.
-func (c *Cache) write(path string, v any) bool {
-	data, err := encodeFile(v)
-	if err != nil || c.WriteFile(path, data) != nil {
-		return false
-	}
-	old, err := filepath.Glob(filepath.Join(c.Dir, "vectors-*.bin"))
-	if err != nil {
-		return true
-	}
-	old = slices.DeleteFunc(old, func(name string) bool { return name == path })
-	used := func(name string) (at time.Time) {
-		if info, err := os.Stat(name); err == nil {
-			at = info.ModTime()
-		}
-		return at
-	}
-	slices.SortFunc(old, func(a, b string) int { return used(b).Compare(used(a)) })
-	for _, name := range old[min(keptModels-1, len(old)):] {
-		// One that stays is only a waste of space.
-		_ = os.Remove(name)
-	}
-	return true
 }
 
 // Clear forgets everything and removes the files.

@@ -85,17 +85,6 @@ func (c *collection) vector(ctx context.Context, id string) []float32 {
 	return d.Embedding
 }
 
-// remove takes out the vectors of ids. Without ids it does nothing.
-func (c *collection) remove(ctx context.Context, ids ...string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	if err := c.c.Delete(ctx, nil, nil, ids...); err != nil {
-		return fmt.Errorf("remove vectors: %w", err)
-	}
-	return nil
-}
-
 // nearest returns the k most similar cards with a positive cosine, best first,
 // ties by id. Fewer when there are fewer; none for a zero query.
 func (c *collection) nearest(ctx context.Context, v []float32, k int) ([]Neighbour, error) {

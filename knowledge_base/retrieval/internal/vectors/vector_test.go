@@ -49,20 +49,6 @@ func TestVectorGuardKOverCount(t *testing.T) {
 	}
 }
 
-func TestVectorGuardRemoveNothing(t *testing.T) {
-	c := vectorsOf(t, 2, map[string][]float32{"a": {1, 0}, "b": {0, 1}})
-	if err := c.c.Delete(t.Context(), map[string]string{}, nil, "a"); err != nil || c.c.Count() != 0 {
-		t.Logf("chromem-go no longer deletes all for an empty filter (%d left, %v)", c.c.Count(), err)
-	}
-	c = vectorsOf(t, 2, map[string][]float32{"a": {1, 0}, "b": {0, 1}})
-	if err := c.remove(t.Context()); err != nil || c.c.Count() != 2 {
-		t.Errorf("removing nothing left %d, %v", c.c.Count(), err)
-	}
-	if err := c.remove(t.Context(), "a", "unknown"); err != nil || c.c.Count() != 1 {
-		t.Errorf("removing one left %d, %v", c.c.Count(), err)
-	}
-}
-
 func TestVectorGuardBadVectors(t *testing.T) {
 	c := vectorsOf(t, 2, map[string][]float32{"a": {1, 0}})
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))

@@ -3,12 +3,12 @@
 package vectors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,173 +21,72 @@ const (
 	embedderRest = time.Minute
 )
 
-// ErrBuilding says that the vectors are still being made and that searches
-// answer without them meanwhile.
+// ErrBuilding says that some vectors are not made yet and that searches answer without them
+// meanwhile. Each search makes more of them.
 var ErrBuilding = errors.New("vectors are being computed; searching by words until then")
-
-// troubleKey is where a build keeps what its embedder reports.
-type troubleKey struct{}
-
-// Trouble reports a fault that an embedder is about to retry after. Those that wait for
-// the vectors get it in place of ErrBuilding.
-func Trouble(ctx context.Context, err error) {
-	if at, ok := ctx.Value(troubleKey{}).(*atomic.Pointer[error]); ok {
-		at.Store(&err)
-	}
-}
 
 // vectorSet is the vectors of documents, by one embedder.
 type vectorSet struct {
 	embedder Embedder
 	coll     *collection
-	have     map[string]textMark // by id: the text embedded
 	// mean and spread are of the cosines of cards with one another, most of
 	// which have nothing to do with one another; no spread: too few cards.
 	mean, spread float64
 }
 
-// textMark tells a text from another one in its document: of its hash the
-// first bytes.
-type textMark [8]byte
-
-func (d *Document) mark() textMark { return textMark(d.Hash[:8]) }
-
-// Leg keeps the vectors of the documents in step with an external
-// embedder. A set of vectors is built beside the present one and takes its place
-// when it is whole. refresh and close exclude searches and each other.
+// Leg keeps the vectors of the documents by an external embedder. A set of vectors is built
+// beside the present one and takes its place when it is whole. Refresh and Await exclude searches
+// and each other.
 type Leg struct {
 	vectorSet
 	external Embedder
 	cache    *Cache
 	wait     time.Duration
 	now      func() time.Time
-	Stale    bool
-	changes  int // of the documents, counted
-
-	build *build // the one at work, or nil
 
 	mu     sync.Mutex // guards what searches note
 	failed time.Time  // when the external embedder failed last
 	why    error
 }
 
-// build is the making of a set, by a goroutine that ends with done.
-type build struct {
-	changes int
-	cancel  context.CancelFunc
-	done    chan struct{}
-	set     vectorSet // after done
-	err     error     // after done
-	trouble atomic.Pointer[error]
-}
-
 func NewLeg(external Embedder, cache *Cache, wait time.Duration, now func() time.Time) *Leg {
-	l := &Leg{external: external, cache: cache, wait: wait, now: now, Stale: true}
-	if l.wait == 0 {
-		l.wait = DefaultVectorWait
-	}
-	if l.now == nil {
-		l.now = time.Now
-	}
-	return l
+	return &Leg{external: external, cache: cache, wait: cmp.Or(wait, DefaultVectorWait), now: now}
 }
 
-// Changed records that the documents changed.
-func (l *Leg) Changed() {
-	l.Stale = true
-	l.changes++
-}
-
-// Refresh makes the vectors those of the documents, which live returns sorted by age. It takes
-// the set that is being built if that is done. If none is being built, it begins one and waits
-// a limited time, unless the embedder failed a short time ago. On an error the leg stays stale,
-// with the vectors of before.
-func (l *Leg) Refresh(ctx context.Context, live func() []Document) error {
-	if l.build != nil {
-		return l.adopt(ctx, 0)
-	}
+// Refresh makes the vectors those of docs, which are sorted by age, within a limited time and
+// unless the embedder failed a short time ago. On an error the vectors of before stay; those made
+// until then are in the cache.
+func (l *Leg) Refresh(ctx context.Context, docs []Document) error {
 	if err := l.resting(); err != nil {
 		return err
 	}
-	l.begin(ctx, live())
-	return l.adopt(ctx, l.wait)
+	made := l.cache.made
+	within, cancel := context.WithTimeout(ctx, l.wait)
+	defer cancel()
+	err := l.Await(within, docs)
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if l.cache.made > made {
+		return ErrBuilding
+	}
+	err = fmt.Errorf("the embedder made no vector within %s; searching by words for %s", l.wait, embedderRest)
+	l.recordFailure(err)
+	return err
 }
 
 // Await is Refresh that asks an embedder even if it failed just now, and waits without limit.
-func (l *Leg) Await(ctx context.Context, live func() []Document) error {
-	for {
-		if l.build == nil {
-			l.begin(ctx, live())
-		}
-		if err := l.adopt(ctx, math.MaxInt64); !errors.Is(err, ErrBuilding) {
-			return err
-		}
-	}
-}
-
-// adopt waits for the set that is being built, for limit at most, and makes it the present one.
-func (l *Leg) adopt(ctx context.Context, limit time.Duration) error {
-	b := l.build
-	if err := b.await(ctx, limit); err != nil {
-		if why := b.trouble.Load(); why != nil && errors.Is(err, ErrBuilding) {
-			return fmt.Errorf("%w; it is being tried again", *why)
+func (l *Leg) Await(ctx context.Context, docs []Document) error {
+	set := vectorSet{embedder: l.external}
+	if err := set.enter(ctx, l.cache, docs); err != nil {
+		if ctx.Err() == nil {
+			l.recordFailure(err)
 		}
 		return err
 	}
-	l.build = nil
-	if b.err != nil {
-		l.recordFailure(b.err)
-		return b.err
-	}
-	l.vectorSet, l.Stale = b.set, b.changes != l.changes
-	if l.Stale {
-		return ErrBuilding // changed meanwhile: the next refresh begins again
-	}
+	set.measure(ctx, docs)
+	l.vectorSet = set
 	return nil
-}
-
-// await returns nil once the build has ended, ErrBuilding when that takes longer
-// than limit.
-func (b *build) await(ctx context.Context, limit time.Duration) error {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-b.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-	}
-	select {
-	case <-b.done:
-		return nil
-	default:
-		return ErrBuilding
-	}
-}
-
-// begin starts building a set. The work outlives ctx, which is one search's,
-// and ends with close.
-func (l *Leg) begin(ctx context.Context, docs []Document) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	b := &build{changes: l.changes, cancel: cancel, done: make(chan struct{})}
-	b.set = vectorSet{embedder: l.external, have: make(map[string]textMark)}
-	l.build = b
-	go func() {
-		defer close(b.done)
-		defer cancel()
-		b.err = b.set.enter(context.WithValue(ctx, troubleKey{}, &b.trouble), l.cache, docs)
-		b.set.measure(ctx, docs)
-	}()
-}
-
-// Close ends a build that is at work and waits for it.
-func (l *Leg) Close() {
-	if l.build != nil {
-		l.build.cancel()
-		<-l.build.done
-		l.build = nil
-	}
 }
 
 // recordFailure records that the external embedder failed.
@@ -221,18 +120,12 @@ func (l *vectorSet) enter(ctx context.Context, cache *Cache, docs []Document) er
 				return err
 			}
 		}
-		switch stored, err := l.coll.put(ctx, d.ID, vecs[i]); {
-		case err == nil:
-			cache.share(d.Hash, stored)
-		case errors.Is(err, errBadVector) && len(vecs[i]) == l.coll.dims:
-			// A text the embedder knows nothing of: the other legs find it.
-			if err := l.coll.remove(ctx, d.ID); err != nil {
-				return err
-			}
-		default:
+		// A text the embedder knows nothing of has a zero vector: the other legs find it.
+		stored, err := l.coll.put(ctx, d.ID, vecs[i])
+		if err != nil && !(errors.Is(err, errBadVector) && len(vecs[i]) == l.coll.dims) {
 			return err
 		}
-		l.have[d.ID] = d.mark()
+		cache.share(d.Hash, stored)
 	}
 	return nil
 }
