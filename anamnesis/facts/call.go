@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/anamnesis/testrun"
 )
@@ -91,7 +92,7 @@ func split(line, dir string) []command {
 // commands judges the commands of a call by what the call printed and how it ended.
 func commands(c *Call) []command {
 	out := split(c.Command, c.Dir)
-	text := ansi().ReplaceAllString(c.Text+"\n"+c.Stderr, "")
+	text := quote.StripEscapes(c.Text + "\n" + c.Stderr)
 	bad, fine, late := c.status(text)
 	runners := 0
 	for i := range out {
@@ -193,4 +194,3 @@ func (p *command) module() string {
 	return ""
 }
 
-var ansi = shell.Pattern(`\x1b\[[0-9;?]*[A-Za-z]`)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 )
 
@@ -91,7 +92,7 @@ func (l *Log) Add(c Call) {
 		}
 	}
 	if tested {
-		text := ansi().ReplaceAllString(c.Text+"\n"+c.Stderr, "")
+		text := quote.StripEscapes(c.Text + "\n" + c.Stderr)
 		l.Failed = collect(l.Failed, testFailed(), text)
 		l.Passed = collect(l.Passed, testPassed(), text)
 		if !l.edited {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -27,13 +28,7 @@ func Squash(s string) string {
 	var b strings.Builder
 	b.Grow(min(len(s), 1<<16))
 	space := false
-	for i := 0; i < len(s); {
-		if s[i] == 0x1b {
-			i += escapeLen(s[i:])
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
+	for _, r := range StripEscapes(s) {
 		switch {
 		case unicode.IsSpace(r):
 			space = true
@@ -89,38 +84,18 @@ func indexFold(s, upper string) int {
 	return -1
 }
 
-// escapeLen is the length of the terminal escape sequence s begins with.
-func escapeLen(s string) int {
-	const longest = 64
-	if len(s) < 2 {
-		return len(s)
+// escape matches a terminal's escape sequence: CSI and OSC up to their end, if it is near, as a text must not hide all
+// that follows it.
+var escape = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\x1b(?:\[[ -?]{0,62}[@-~]|\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\)|\([A-Z0-9]|[ -~])?`)
+})
+
+// StripEscapes removes terminal escape sequences.
+func StripEscapes(s string) string {
+	if strings.IndexByte(s, 0x1b) < 0 {
+		return s
 	}
-	switch s[1] {
-	case '[': // CSI: parameters up to a final byte
-		for i := 2; i < len(s) && i < longest; i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				return i + 1
-			}
-			if s[i] < 0x20 || s[i] >= 0x80 {
-				return i
-			}
-		}
-		return 2
-	case ']': // OSC: up to BEL or ESC backslash
-		for i := 2; i < len(s) && i < 1024; i++ {
-			if s[i] == 0x07 {
-				return i + 1
-			}
-			if s[i] == 0x1b {
-				return i
-			}
-		}
-		return 2
-	}
-	if s[1] >= 0x20 && s[1] < 0x80 {
-		return 2
-	}
-	return 1
+	return escape().ReplaceAllString(s, "")
 }
 
 // Clip cuts s after at most n runes. It does not mark the cut, so that a clipped

@@ -24,7 +24,9 @@ func TestCuts(t *testing.T) {
 	for got, want := range map[string]string{
 		Ends("abcd", 4, "[%d]"): "abcd", CutBytes("abcd", 4): "abcd", CutBytes("", 4): "",
 		OneLine(" a\n\tb ", 9): "a b", OneLine("a b c d", 3): "a b…", OneLine("äöü", 5): "äö…",
-		Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"): "abc d!",
+		Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"):                "abc d!",
+		Squash("a\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 b\x1b(B"): "alink b",
+		Squash("a\x1b]0;" + strings.Repeat("x", 3) + " b\x1b[1"):  "a0;xxx b1", // a text hides nothing behind an unended sequence
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

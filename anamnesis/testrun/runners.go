@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-
-	"anamnesis/anamnesis/shell"
 )
 
 // runner is how one test runner prints. A line is tried against the fields from skipped to broke, in their order.
@@ -30,8 +28,6 @@ type runner struct {
 	end      *regexp.Regexp // the run succeeded, and may have skipped all
 	broke    *regexp.Regexp // the run failed, without a name; other programs print it, too
 }
-
-var ansiPattern = shell.Pattern(`\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b\([A-Z0-9]`)
 
 // runners is the table; testdata has outputs of each. Of two that read the same lines, the first counts.
 var runners = sync.OnceValue(func() []*runner {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 )
 
@@ -48,7 +49,7 @@ func Parse(command, output string, exit int) (Result, bool) {
 	if shell.LooksOnly(command) {
 		return Result{}, false
 	}
-	output = ansiPattern().ReplaceAllString(strings.ReplaceAll(output, "\r", ""), "")
+	output = quote.StripEscapes(strings.ReplaceAll(output, "\r", ""))
 	lines := strings.Split(unittestEnd().ReplaceAllString(output, "$1 $2"), "\n")
 	var best, both Result
 	var most, runs int
