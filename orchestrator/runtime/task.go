@@ -392,7 +392,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 }
 
 // Offer is [taskdir.LiveDir.Offer], refused while a command runs in the background.
-func (t *Task) Offer(closed func() error) (take func() bool, err error) {
+func (t *Task) Offer(closed func() error) (reclaim func() bool, err error) {
 	return t.hold.live.Offer(func() error {
 		if len(t.Ledger.State().Jobs.Running) > 0 {
 			return taskdir.ErrBusy

@@ -175,8 +175,8 @@ type Session struct {
 	client Client
 	done   func() // closes the sources of the task's tools
 
-	take  func() bool // ends an offer; nil: none is made
-	given bool        // another process has the directory
+	reclaim func() bool // ends the offer of the directory; nil: none is made
+	yielded bool        // another process has the directory
 }
 
 // Run runs the agent until its turn ends. Meanwhile, other processes reach the task through
@@ -248,9 +248,9 @@ func (s *Session) Compact(ctx context.Context) (before, after int, err error) {
 func (s *Session) State() *state.State { return s.task.Ledger.State() }
 
 // Offer closes the session if another process asks for the directory before the next call of
-// Take. A session with a command in the background stays open.
+// Reclaim. A session with a command in the background stays open.
 func (s *Session) Offer() {
-	take, err := s.task.Offer(func() error {
+	reclaim, err := s.task.Offer(func() error {
 		s.client.note("another process works in this directory now; your next message continues this task once that process has ended")
 		return s.close()
 	})
@@ -258,16 +258,16 @@ func (s *Session) Offer() {
 		s.client.note(fmt.Sprintf("warning: %v; no other task can work in the directory until this session ends", err))
 		return
 	}
-	s.take = take
+	s.reclaim = reclaim
 }
 
 // Reclaim ends an offer and reports whether the session is still open. If not, the task can be
 // resumed.
 func (s *Session) Reclaim() bool {
-	if s.take != nil {
-		s.given, s.take = !s.take(), nil
+	if s.reclaim != nil {
+		s.yielded, s.reclaim = !s.reclaim(), nil
 	}
-	return !s.given
+	return !s.yielded
 }
 
 // Close ends the session. The task can be resumed.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,28 +173,33 @@ func yielded(hold func() (*LiveDir, error)) (*LiveDir, error) {
 // KeptOpen records that the hold's process only keeps the task open and listens on socket for
 // CloseVerb.
 func (l *LiveDir) KeptOpen(socket string) error {
-	if l.shared != nil {
-		_ = l.shared.keptOpen(socket) // a cleaned /tmp takes only the protection from other homes
-	}
-	return l.hold.keptOpen(socket)
+	return l.update(func(rec *liveRecord) { rec.Socket = socket })
 }
 
-func (l *hold) keptOpen(socket string) error {
+// update changes the records of both holds.
+func (l *LiveDir) update(change func(*liveRecord)) error {
+	if l.shared != nil {
+		_ = l.shared.update(change) // a cleaned /tmp takes only the protection from other homes
+	}
+	return l.hold.update(change)
+}
+
+func (l *hold) update(change func(*liveRecord)) error {
 	gate, err := durable.Lock(filepath.Join(filepath.Dir(l.path), "gate"))
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
 	rec := readLive(l.path)
-	rec.Socket = socket
+	change(&rec)
 	return l.write(rec)
 }
 
 // Offer lets another process have the directory: if one asks for it, closed is called, which
-// closes the task. take ends the offer and reports whether the task is still open.
-func (l *LiveDir) Offer(closed func() error) (take func() bool, err error) {
+// closes the task. reclaim ends the offer and reports whether the task is still open.
+func (l *LiveDir) Offer(closed func() error) (reclaim func() bool, err error) {
 	var mu sync.Mutex
-	given := false
+	yielded := false
 	path := fmt.Sprintf("%s.%d.sock", strings.TrimSuffix(l.path, ".json"), os.Getpid())
 	stop, err := serve(path, func(c Command) error {
 		if c.Verb != CloseVerb {
@@ -201,25 +207,25 @@ func (l *LiveDir) Offer(closed func() error) (take func() bool, err error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if given {
+		if yielded {
 			return nil
 		}
 		err := closed()
-		given = !errors.Is(err, ErrBusy)
+		yielded = !errors.Is(err, ErrBusy)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	take = func() bool {
+	reclaim = func() bool {
 		stop()
-		return !given && l.KeptOpen("") == nil
+		return !yielded && l.KeptOpen("") == nil
 	}
 	if err := l.KeptOpen(path); err != nil {
-		take()
+		reclaim()
 		return nil, err
 	}
-	return take, nil
+	return reclaim, nil
 }
 
 func (l *hold) write(rec liveRecord) error {
@@ -347,16 +353,10 @@ func checkHolds(live, dir string, chain []inode, beside int) error {
 			continue
 		}
 		held := inode{rec.Dev, rec.Ino}
-		conflict := false
-		for _, a := range chain {
-			conflict = conflict || a == held
-		}
+		conflict := slices.Contains(chain, held)
 		if !conflict && rec.Dir != "" {
-			if other, err := ancestry(rec.Dir); err == nil {
-				for _, a := range other {
-					conflict = conflict || a == chain[0]
-				}
-			}
+			other, _ := ancestry(rec.Dir) // nil if it was removed
+			conflict = slices.Contains(other, chain[0])
 		}
 		if conflict {
 			return &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID, Home: rec.Home, socket: rec.Socket}
@@ -370,27 +370,26 @@ func (l *LiveDir) Park() error {
 	if l == nil {
 		return nil
 	}
-	if l.shared != nil {
-		_ = l.shared.park(true) // a cleaned /tmp takes only the protection from other homes
-	}
-	return l.hold.park(true)
+	return l.update(park)
 }
+
+func park(rec *liveRecord) { rec.Parked = true }
 
 // Unpark takes the directory again, or returns a BusyError.
 func (l *LiveDir) Unpark() error {
 	if l == nil {
 		return nil
 	}
-	if err := l.hold.park(false); err != nil || l.shared == nil {
+	if err := l.hold.unpark(); err != nil || l.shared == nil {
 		return err
 	}
-	if err := l.shared.park(false); errors.Is(err, ErrBusy) {
-		return errors.Join(err, l.hold.park(true))
+	if err := l.shared.unpark(); errors.Is(err, ErrBusy) {
+		return errors.Join(err, l.hold.update(park))
 	}
 	return nil
 }
 
-func (l *hold) park(parked bool) error {
+func (l *hold) unpark() error {
 	live := filepath.Dir(l.path)
 	gate, err := durable.Lock(filepath.Join(live, "gate"))
 	if err != nil {
@@ -398,7 +397,7 @@ func (l *hold) park(parked bool) error {
 	}
 	defer gate.Close()
 	rec := readLive(l.path)
-	if !parked && rec.Parked {
+	if rec.Parked {
 		dir, err := WorldDir(rec.Dir)
 		if err == nil && dir != rec.Dir {
 			err = fmt.Errorf("%w: %s leads to %s now", worldstate.ErrNoDirectory, rec.Dir, dir)
@@ -415,7 +414,7 @@ func (l *hold) park(parked bool) error {
 		}
 		rec.Dev, rec.Ino = chain[0].dev, chain[0].ino // another directory may be there now
 	}
-	rec.Parked = parked
+	rec.Parked = false
 	return l.write(rec)
 }
 
