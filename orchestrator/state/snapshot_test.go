@@ -96,7 +96,7 @@ func TestFoldVersion(t *testing.T) {
 	}
 	if *optest.Update {
 		if version, _, _ := strings.Cut(string(want), " "); string(want) != got && version == FoldVersion {
-			t.Fatalf("the fold changed: raise foldVersion %s first", FoldVersion)
+			t.Fatalf("the fold changed: raise FoldVersion %s first", FoldVersion)
 		}
 		want = []byte(got)
 		if err := os.WriteFile(file, want, 0o644); err != nil {
@@ -104,7 +104,7 @@ func TestFoldVersion(t *testing.T) {
 		}
 	}
 	if string(want) != got {
-		t.Errorf("operations fold to %swant %sraise foldVersion, then -update", got, want)
+		t.Errorf("operations fold to %swant %sraise FoldVersion unless you have, then run this test with -update", got, want)
 	}
 }
 

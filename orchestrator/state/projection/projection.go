@@ -94,26 +94,8 @@ func (p *Context) Apply(o op.Op) {
 	case *op.TaskOpened:
 		p.System, p.SystemTok = b.System, o.Tok
 		p.Tokens += o.Tok
-	case *op.UserSaid:
-		p.user(o, EntryPlain, b.Text, o.Tok)
-	case *op.CardsRecalled:
-		if !b.InResult() {
-			p.user(o, EntryPlain, b.Text, o.Tok)
-		}
-	case *op.NoticeGiven:
-		p.user(o, EntryPlain, b.Text, o.Tok)
-	case *op.JobEnded:
-		p.user(o, EntryPlain, b.Notice, o.Tok)
-	case *op.WorldRestored:
-		if b.Notice != "" {
-			p.user(o, EntryPlain, b.Notice, o.Tok)
-		}
-	case *op.CheckRan:
-		if b.Notice != "" {
-			p.user(o, EntryPlain, b.Notice, o.Tok)
-		}
-	case *op.WorldChanged:
-		p.user(o, EntryPlain, b.Notice, o.Tok)
+	case *op.UserSaid, *op.CardsRecalled, *op.NoticeGiven, *op.JobEnded, *op.WorldRestored, *op.CheckRan, *op.WorldChanged:
+		p.user(o, EntryPlain, op.ProjectedText(o.Body), o.Tok)
 	case *op.StrategyGiven:
 		p.user(o, EntryBlock, b.Text, o.Tok)
 	case *op.ModelAsked:
