@@ -1,6 +1,7 @@
 package op
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,14 @@ const (
 	ByAgent = "agent"
 	ByUser  = "person"
 )
+
+// Way says from which step a jump led to which. One to the step before that under way left no whole step.
+func Way(from, to int) string {
+	if from == to {
+		return fmt.Sprintf("to the end of step %d", to)
+	}
+	return fmt.Sprintf("from step %d to step %d", from, to)
+}
 
 // JumpRequested schedules a jump; it is performed when its step is complete.
 type JumpRequested struct {

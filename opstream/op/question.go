@@ -50,8 +50,8 @@ type Answer struct {
 	Text    string `json:"text,omitempty"`     // words to the model, which survive jumps; of AboutLimit: the new limit
 }
 
-// Words returns an answer as a user reads it.
-func (a *Answer) Words() string {
+// Words returns the answer to a question about something as a user reads it.
+func (a *Answer) Words(about string) string {
 	switch {
 	case a.Args != "":
 		return "edited: " + a.Args
@@ -59,6 +59,8 @@ func (a *Answer) Words() string {
 		return "always"
 	case a.Allow:
 		return strings.TrimSuffix("yes, "+a.Text, ", ")
+	case about == AboutCall:
+		return strings.TrimSuffix("no, "+a.Text, ", ")
 	}
 	return cmp.Or(a.Text, "no")
 }

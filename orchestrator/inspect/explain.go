@@ -149,8 +149,8 @@ func sourceOf(o op.Op) source {
 		src.rule = fmt.Sprintf("replaces ops %s: %s", ranges, passRule(b))
 		src.words = fmt.Sprintf("the user's words from ops %s, carried over", ranges)
 	case *op.JumpDone:
-		src.rule = fmt.Sprintf("the notice of the jump from step %d to step %d", b.From, b.To)
-		src.words = fmt.Sprintf("the user's words from the steps that the jump from step %d to step %d left, carried over", b.From, b.To)
+		src.rule = "the notice of the jump " + op.Way(b.From, b.To)
+		src.words = fmt.Sprintf("the user's words from the steps that the jump %s left, carried over", op.Way(b.From, b.To))
 	case *op.CardsRecalled:
 		src.rule = fmt.Sprintf("%s recalled (%s)", quote.Number(len(b.Cards), "card"), b.Why)
 		if n := len(b.Facts); n > 0 {

@@ -208,7 +208,7 @@ func (n jumpNotice) String() string {
 	if len(n.jump.Discarded) > 0 && !n.done.Compacted {
 		sb.WriteString("[END OF DISCARDED STEPS]\n")
 	}
-	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. %s\n", way, n.jump.From, n.jump.To, n.why())
+	fmt.Fprintf(&sb, "[JUMP] You went %s %s. %s\n", way, op.Way(n.jump.From, n.jump.To), n.why())
 	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d", n.jump.To)
 	if len(n.done.Kept) > 0 {
 		sb.WriteString(", except for what is left as it is")

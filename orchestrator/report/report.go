@@ -15,6 +15,7 @@ import (
 	"anamnesis/anamnesis/shell"
 	"anamnesis/anamnesis/testrun"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -27,8 +28,9 @@ type Line struct {
 
 // Path is a path that was left.
 type Path struct {
-	From    int       `json:"from"` // the last step of it
-	To      int       `json:"to"`   // the step that the task went back to
+	First   int       `json:"first"` // its first step
+	From    int       `json:"from"`  // its last step
+	To      int       `json:"to"`    // the step that the task went back to
 	Reason  string    `json:"reason"`
 	Learned string    `json:"learned,omitempty"` // the agent's lesson
 	By      string    `json:"by"`                // op.ByAgent or op.ByUser
@@ -56,16 +58,18 @@ type Check struct {
 	Of     int       `json:"of"`     // tests; 0: the command's score
 	Op     uint64    `json:"op"`
 	Rating op.Rating `json:"-"`
+	Fails  string    `json:"fails,omitempty"` // the line that says what does
 	Broke  *op.Broke `json:"broke,omitempty"`
 }
 
 // File is a file that differs from the task's beginning.
 type File struct {
 	Path    string `json:"path"`
-	Kind    string `json:"kind"`    // added | changed | deleted | renamed
-	Added   int    `json:"added"`   // lines
-	Removed int    `json:"removed"` // lines
-	Op      uint64 `json:"op"`      // the last that changed it; 0: not known
+	Kind    string `json:"kind"`            // added | changed | deleted | renamed
+	Added   int    `json:"added"`           // lines
+	Removed int    `json:"removed"`         // lines
+	Op      uint64 `json:"op"`              // the last that changed it; 0: not known
+	Yours   bool   `json:"yours,omitempty"` // only the user changed it
 }
 
 // Count says how often something happened.
@@ -104,11 +108,13 @@ type Report struct {
 	Ended     *Line      `json:"ended,omitempty"`
 	Limit     op.Limit   `json:"limit,omitempty"`  // that ended it
 	Answer    *Line      `json:"answer,omitempty"` // to the last request
+	Until     *Line      `json:"until,omitempty"`  // the checks of the goal, as last run
 	Goal      []Check    `json:"goal"`             // runs of its checks
 	Left      []Path     `json:"left"`
 	Tests     []Tests    `json:"tests"`
 	Files     []File     `json:"files"`
 	FilesOp   uint64     `json:"files_op,omitempty"` // the snapshot that they are of
+	Git       []Line     `json:"git"`                // repositories whose HEAD has moved
 	NoFiles   string     `json:"no_files,omitempty"` // why Files is not known
 	Learned   []Line     `json:"learned"`            // cards and facts
 	Outside   []Line     `json:"outside"`            // commands that reached beyond the directory
@@ -122,6 +128,7 @@ type Report struct {
 
 	ModelTime   time.Duration `json:"model_ns"`
 	ToolTime    time.Duration `json:"tool_ns"`
+	CheckTime   time.Duration `json:"check_ns"`
 	WaitingTime time.Duration `json:"waiting_ns"` // for the provider
 	AskingTime  time.Duration `json:"asking_ns"`  // for the user's answers
 	IdleTime    time.Duration `json:"idle_ns"`    // no turn ran
@@ -132,12 +139,15 @@ type Report struct {
 	subagents map[string]int     // entries of Subagents by their calls
 	jump      op.JumpIntended    // the one under way
 	fails     []Line
-	saved     map[int]string // commits by step
-	at        int            // the step whose files are there
-	changed   []change       // not discarded
-	todos     []uint64       // lists that are not discarded
-	until     time.Time      // the end of the wait for the provider
-	asking    bool           // a question is open
+	runs      []state.GoalRun
+	git       map[string]op.GitAt // repositories as first seen
+	saved     map[int]string      // commits by step
+	parents   map[int]int         // of steps
+	at        int                 // the step whose files are there
+	changed   []change            // not discarded
+	todos     []uint64            // lists that are not discarded
+	until     time.Time           // the end of the wait for the provider
+	asking    bool                // a question is open
 }
 
 // change is an operation that records changes of files.
@@ -145,6 +155,7 @@ type change struct {
 	seq   uint64
 	step  int
 	paths []string // at most 100
+	yours bool
 }
 
 // maxText bounds a quoted text, in bytes.
@@ -160,6 +171,7 @@ func (r *Report) Add(o op.Op) {
 		r.Began, r.Last = o.Time, o.Time
 		r.called, r.calls = make(map[string]op.Call), make(map[string]uint64)
 		r.subagents, r.saved = make(map[string]int), make(map[int]string)
+		r.git, r.parents = make(map[string]op.GitAt), make(map[int]int)
 	}
 	by, resumed := o.Body.(*op.TaskResumed)
 	r.Advance(o.Time, resumed && by.PID != 0 && by.Why == "")
@@ -177,7 +189,7 @@ func (r *Report) Add(o op.Op) {
 		r.Model = cmp.Or(b.Model, r.Model)
 		r.resumed(o, b)
 	case *op.UserSaid:
-		if b.Source != op.SourceAnswer || len(r.Questions) == 0 { // otherwise the question has it
+		if replies := b.Source == op.SourceAnswer || b.Source == op.SourceRejection; !replies || len(r.Questions) == 0 { // otherwise the question has it
 			r.Asked = append(r.Asked, line(o, b.Text))
 		}
 		r.Ended, r.Answer = nil, nil
@@ -187,7 +199,7 @@ func (r *Report) Add(o op.Op) {
 	case *op.QuestionAnswered:
 		for i := range r.Questions {
 			if q := &r.Questions[i]; q.Op == b.Asked {
-				q.Answer, q.By = quote.CutBytes(b.Words(), maxText), b.By+", "+b.From
+				q.Answer, q.By = quote.CutBytes(b.Words(q.Asked.About), maxText), b.By+", "+b.From
 			}
 		}
 		r.asking = false
@@ -224,15 +236,15 @@ func (r *Report) Add(o op.Op) {
 		r.todos = append(r.todos, o.Seq)
 	case *op.WorldSaved:
 		r.Steps++
-		r.saved[o.Step] = b.Commit
+		r.saved[o.Step], r.parents[o.Step] = b.Commit, b.Parent
 		r.at, r.FilesOp = o.Step, o.Seq
-		r.addChange(o, b.Changed)
+		r.addChange(o, b.Changed, false)
 	case *op.WorldChanged:
-		r.addChange(o, b.Changed)
+		r.addChange(o, b.Changed, b.By == state.ChangedByUser)
+	case *op.GitSeen:
+		r.gitSeen(o, b)
 	case *op.CheckRan:
-		c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq, Rating: b.Rated(), Broke: b.Broke}
-		c.Score, c.Of = c.Rating.Value, c.Rating.Of
-		r.Goal = append(r.Goal, c)
+		r.checked(o, b)
 	case *op.JumpRequested:
 		r.jump = op.JumpIntended{Reason: b.Reason, Learned: b.Learned, By: b.By}
 	case *op.JumpIntended:
@@ -273,9 +285,40 @@ func (r *Report) Advance(to time.Time, resumed bool) {
 	}
 }
 
-func (r *Report) addChange(o op.Op, paths []string) {
+func (r *Report) addChange(o op.Op, paths []string, yours bool) {
 	if len(paths) > 0 && o.Step > 0 {
-		r.changed = append(r.changed, change{o.Seq, o.Step, paths})
+		r.changed = append(r.changed, change{o.Seq, o.Step, paths, yours})
+	}
+}
+
+func (r *Report) checked(o op.Op, b *op.CheckRan) {
+	c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq, Rating: b.Rated(), Broke: b.Broke}
+	c.Score, c.Of = c.Rating.Value, c.Rating.Of
+	var commands []string
+	for _, k := range b.Checks {
+		commands = append(commands, k.Command)
+		c.Fails = cmp.Or(c.Fails, k.Line)
+	}
+	until := line(o, strings.Join(commands, ", then "))
+	r.Until, r.CheckTime = &until, r.CheckTime+time.Duration(b.Millis)*time.Millisecond
+	r.Goal = append(r.Goal, c)
+	r.runs = append(r.runs, state.GoalRun{Passed: b.Passed, Rating: c.Rating})
+}
+
+// BestCheck returns the index of the best run of the checks, the one to which the task goes back.
+func (r *Report) BestCheck() int { return state.Best(r.runs) }
+
+// gitSeen notes how a repository's HEAD stands beside where it was first seen.
+func (r *Report) gitSeen(o op.Op, b *op.GitSeen) {
+	was, seen := r.git[b.Dir]
+	if !seen {
+		r.git[b.Dir] = b.GitAt
+		return
+	}
+	name := "HEAD of " + b.Dir + " was "
+	r.Git = slices.DeleteFunc(r.Git, func(l Line) bool { return strings.HasPrefix(l.Text, name) })
+	if was.String() != b.GitAt.String() {
+		r.Git = append(r.Git, line(o, fmt.Sprintf("%s%s, is %s", name, was, b.GitAt)))
 	}
 }
 
@@ -288,9 +331,10 @@ func (r *Report) Finish(onPath func(step int) bool, running bool) {
 		t.Stale = !t.Left && slices.ContainsFunc(r.changed, func(c change) bool { return c.step > t.Step && onPath(c.step) })
 	}
 	for i := range r.Files {
+		f := &r.Files[i]
 		for _, c := range r.changed {
-			if onPath(c.step) && slices.Contains(c.paths, r.Files[i].Path) {
-				r.Files[i].Op = c.seq
+			if onPath(c.step) && slices.Contains(c.paths, f.Path) {
+				f.Op, f.Yours = c.seq, c.yours && (f.Yours || f.Op == 0)
 			}
 		}
 	}
@@ -314,12 +358,12 @@ func (r *Report) resumed(o op.Op, b *op.TaskResumed) {
 	switch {
 	case b.Why != "":
 		r.Breaks = append(r.Breaks, line(o, "the model "+b.Model+" took over: "+b.Why))
-	case r.Ended == nil:
-		r.Breaks = append(r.Breaks, line(o, "the process had ended without a word; resumed"))
-	case !strings.HasPrefix(r.Ended.Text, "done"):
+	case r.Ended == nil && b.PID != 0: // otherwise the same process goes on
+		r.Breaks = append(r.Breaks, line(o, "the process had ended in the middle of the turn; resumed"))
+	case r.Ended != nil && b.Continue:
 		r.Breaks = append(r.Breaks, line(o, r.Ended.Text+"; resumed"))
+		r.Ended = nil
 	}
-	r.Ended = nil
 }
 
 func (r *Report) count(list *[]Count, what string, seq uint64) {
@@ -380,7 +424,10 @@ func (r *Report) addPath(o op.Op, b *op.JumpDone) {
 		return slices.ContainsFunc(b.Discarded, func(d op.Range) bool { return d.Contains(seq) })
 	}
 	r.todos = slices.DeleteFunc(r.todos, discarded)
-	p := Path{From: b.From, To: b.To, Reason: asked.Reason, Learned: asked.Learned, By: asked.By, Tried: b.Reverted, Op: o.Seq, Time: o.Time}
+	p := Path{First: b.From, From: b.From, To: b.To, Reason: asked.Reason, Learned: asked.Learned, By: asked.By, Tried: b.Reverted, Op: o.Seq, Time: o.Time}
+	for parent := r.parents[p.First]; parent > p.To; parent = r.parents[p.First] {
+		p.First = parent
+	}
 	for _, f := range slices.Backward(r.fails) {
 		if discarded(f.Op) {
 			p.Failed = &f

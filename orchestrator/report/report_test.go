@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 // TestReport: what a record says of a task, line by line.
@@ -101,11 +102,14 @@ func TestFinish(t *testing.T) {
 	add(15, 4, &op.ToolReturned{Call: "d", Name: "Bash", Text: "No user is present.\nSo.", Refused: true})
 	add(16, 4, &op.SubagentStarted{Call: "e", Task: "t.1", Agent: "explore", Description: "look"})
 	add(17, 4, &op.SubagentEnded{Call: "e", Task: "t.1", Reason: "done", Steps: 1})
-	add(18, 4, &op.QuestionAsked{})
-	add(19, 4, &op.QuestionAnswered{Asked: 18})
+	add(18, 4, &op.QuestionAsked{About: op.AboutCall})
+	add(19, 4, &op.QuestionAnswered{Asked: 18, Answer: op.Answer{Text: "use make"}, By: "me", From: "page"})
 	add(20, 4, &op.TurnEnded{Reason: "interrupted"})
 	add(21, 4, &op.TaskResumed{PID: 1, Continue: true})
 	add(22, 4, &op.ToolCalled{Call: "f", Name: "Bash", Args: `{"command":"make"}`})
+	if q := r.Questions[0]; q.Answer != "no, use make" || q.By != "me, page" {
+		t.Errorf("answered %+v", q)
+	}
 	r.Files, r.Open = []File{{Path: "a"}}, []Line{{Text: "x"}}
 	r.Finish(func(step int) bool { return step != 2 }, true)
 
@@ -124,5 +128,64 @@ func TestFinish(t *testing.T) {
 	}
 	if r.AskingTime != time.Minute || r.IdleTime != time.Minute || r.Doing == nil || r.Doing.Text != "Bash(make)" {
 		t.Errorf("asking %v, idle %v, doing %+v", r.AskingTime, r.IdleTime, r.Doing)
+	}
+}
+
+// TestPaths: a path begins where it left the others; only a process that goes on with an open turn was an interruption;
+// what the user did is the user's.
+func TestPaths(t *testing.T) {
+	at := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC)
+	var r Report
+	seq := uint64(0)
+	add := func(step int, bodies ...op.Body) {
+		for _, b := range bodies {
+			seq, at = seq+1, at.Add(time.Minute)
+			r.Add(op.Op{Seq: seq, Step: step, Time: at, Body: b})
+		}
+	}
+	check := func(passing, failing int, line string) *op.CheckRan {
+		return &op.CheckRan{Passed: failing == 0, Checks: []op.Check{{Command: "go test", Passing: passing, Failing: failing, Line: line}}, Millis: 1_000}
+	}
+	add(0, &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go"}, &op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "1234567"}}, &op.WorldSaved{Commit: "c"})
+	for step, parent := range []int{0, 0, 1, 2, 1, 4} {
+		if step == 4 {
+			add(3, &op.JumpRequested{To: 1}, &op.JumpDone{From: 3, To: 1, Backward: true})
+		}
+		if step > 0 {
+			add(step, &op.WorldSaved{Commit: "c", Parent: parent, Changed: []string{"a"}}, check(step%3, 2-step%3, "TestA"))
+		}
+	}
+	add(5, &op.JumpDone{From: 5, To: 1, Backward: true}, &op.JumpDone{From: 1, To: 1, Backward: true})
+	for i, want := range []Path{{First: 2, From: 3, To: 1}, {First: 4, From: 5, To: 1}, {First: 1, From: 1, To: 1}} {
+		if p := r.Left[i]; p.First != want.First || p.From != want.From || p.To != want.To {
+			t.Errorf("path %d is %+v, want %+v", i, p, want)
+		}
+	}
+	if best := r.BestCheck(); best != 4 || r.Goal[best].Step != 5 || r.Goal[0].Fails != "TestA" || r.Until.Text != "go test" || r.CheckTime != 5*time.Second {
+		t.Errorf("best %d of %+v, %+v, %v", best, r.Goal, r.Until, r.CheckTime)
+	}
+
+	limits := &op.Limits{Steps: 9}
+	add(6, &op.TaskResumed{Limits: limits})
+	if len(r.Breaks) != 0 {
+		t.Errorf("a raised limit is an interruption: %+v", r.Breaks)
+	}
+	add(6, &op.TaskResumed{PID: 2}, &op.UserSaid{Text: "use make", Source: op.SourceAnswer}, &op.WorldChanged{By: state.ChangedByUser, Changed: []string{"a", "mine"}})
+	add(6, &op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "7654321"}}, &op.TurnEnded{Reason: "limit"}, &op.TaskResumed{PID: 3}, &op.JumpDone{From: 6, To: 5})
+	if len(r.Breaks) != 1 || r.Ended == nil {
+		t.Errorf("a jump after the end is an interruption: %+v, ended %+v", r.Breaks, r.Ended)
+	}
+	add(6, &op.TaskResumed{PID: 3, Continue: true})
+	if len(r.Breaks) != 2 || r.Breaks[1].Text != "limit; resumed" || r.Ended != nil {
+		t.Errorf("interruptions %+v, ended %+v", r.Breaks, r.Ended)
+	}
+	r.Files = []File{{Path: "a"}, {Path: "mine"}}
+	r.Finish(func(int) bool { return true }, false)
+	if r.Files[0].Yours || !r.Files[1].Yours || len(r.Git) != 1 || r.Git[0].Text != "HEAD of . was main at 1234567, is main at 7654321" {
+		t.Errorf("files %+v, git %+v", r.Files, r.Git)
+	}
+	add(6, &op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "1234567"}})
+	if len(r.Git) != 0 {
+		t.Errorf("HEAD is back: %+v", r.Git)
 	}
 }

@@ -129,11 +129,14 @@ func (v *view) report(r *report.Report) {
 		v.outcome(r)
 	}
 	v.questions(r)
-	v.lines("Interruptions", r.Breaks)
+	v.list("Interruptions", "more", len(r.Breaks), func(i int) Item {
+		return Item{r.Breaks[i].Text + " at " + state.Clock(r.Breaks[i].Time, time.Now()), r.Breaks[i].Op}
+	})
 	v.goal(r)
 	v.tests(r)
 	v.paths(r)
 	v.files(r)
+	v.lines("Git", r.Git)
 	v.lines("Learned", r.Learned)
 	v.lines("Outside dir", r.Outside)
 	v.lines("Still to do", r.Open)
@@ -195,9 +198,9 @@ func (v *view) questions(r *report.Report) {
 	v.list("Questions", "before", len(closed), func(i int) Item {
 		q := closed[len(closed)-1-i] // the newest first
 		if q.Answer == "" {
-			return Item{q.Text + ": no longer asked", q.Op}
+			return Item{"no longer asked: " + q.Text, q.Op}
 		}
-		return Item{fmt.Sprintf("%s: %s (%s)", q.Text, q.Answer, q.By), q.Op}
+		return Item{fmt.Sprintf("“%s” (%s) to: %s", q.Answer, q.By, q.Text), q.Op} // a long question is cut
 	})
 }
 
@@ -259,18 +262,15 @@ func (v *view) goal(r *report.Report) {
 		return
 	}
 	name := fmt.Sprintf("Goal (%d)", len(r.Goal))
-	first, last := 0, len(r.Goal)-1
-	best := first
-	for i, c := range r.Goal {
-		if b := r.Goal[best]; c.Passed && !b.Passed || c.Passed == b.Passed && c.Rating.Better(b.Rating) {
-			best = i
-		}
-	}
+	first, best, last := 0, r.BestCheck(), len(r.Goal)-1
+	v.add(name, Item{r.Until.Text, r.Until.Op})
 	for i, c := range r.Goal {
 		label := ""
 		switch {
 		case i == first:
 			label = "first: "
+		case i == last && i == best && !c.Passed:
+			label = "last and best: "
 		case i == last:
 			label = "last: "
 		case i == best:
@@ -281,6 +281,8 @@ func (v *view) goal(r *report.Report) {
 		text := fmt.Sprintf("%sstep %d: %s", label, c.Step, c.Rating)
 		if c.Passed {
 			text += ", the check passed"
+		} else if c.Fails != "" {
+			text += ", fails: " + c.Fails
 		}
 		v.add(name, Item{text, c.Op})
 	}
@@ -301,21 +303,24 @@ func (v *view) tests(r *report.Report) {
 		case first:
 			label = "first: "
 		case last:
-			label = "now: "
+			if label = "now: "; t.Stale {
+				label = "last: "
+			}
 		case best:
 			label = "best: "
 		}
 		if label == "" && !v.Long || t == best && last != nil && t != last && t != first && best.Passed <= last.Passed {
 			continue
 		}
-		text := fmt.Sprintf("%sstep %d: %s", label, t.Step, v.testWords(t))
+		where := ""
 		switch {
 		case t.Left:
-			text += ", on a path that was left"
+			where = ", on a path that was left"
 		case t.Stale && t == last:
-			text += ", files changed since"
+			where = ", files changed since"
 		}
-		v.add(fmt.Sprintf("Tests (%d)", len(r.Tests)), Item{text + ": " + t.Command, t.Op})
+		text := fmt.Sprintf("%sstep %d%s: %s: %s", label, t.Step, where, v.testWords(t), t.Command) // the end may be cut
+		v.add(fmt.Sprintf("Tests (%d)", len(r.Tests)), Item{text, t.Op})
 	}
 }
 
@@ -343,8 +348,11 @@ func (v *view) testWords(t *report.Tests) string {
 func (v *view) paths(r *report.Report) {
 	v.list("Paths left", "before", len(r.Left), func(i int) Item {
 		p := r.Left[len(r.Left)-1-i]
-		steps := fmt.Sprintf("steps %d-%d", p.To+1, p.From)
-		if p.From == p.To+1 {
+		steps := fmt.Sprintf("steps %d-%d", p.First, p.From)
+		switch p.From {
+		case p.To:
+			steps = "an unfinished step"
+		case p.First:
 			steps = fmt.Sprintf("step %d", p.From)
 		}
 		why := strings.Trim(p.Learned+" – "+p.Reason, " –")
@@ -385,7 +393,11 @@ func (v *view) files(r *report.Report) {
 	}
 	v.list("Files", "more", len(files), func(i int) Item {
 		f := files[i]
-		return Item{fmt.Sprintf("%-8s +%-4d -%-4d %s", f.Kind, f.Added, f.Removed, f.Path), f.Op}
+		text := fmt.Sprintf("%-8s +%-4d -%-4d %s", f.Kind, f.Added, f.Removed, f.Path)
+		if f.Yours {
+			text += " (by you)"
+		}
+		return Item{text, f.Op}
 	})
 }
 
@@ -415,14 +427,14 @@ func (v *view) time(r *report.Report) {
 		return
 	}
 	whole := r.Last.Sub(r.Began)
-	other := max(0, whole-r.ModelTime-r.ToolTime-r.WaitingTime-r.AskingTime-r.IdleTime)
+	other := max(0, whole-r.ModelTime-r.ToolTime-r.CheckTime-r.WaitingTime-r.AskingTime-r.IdleTime)
 	v.add("Time", Item{fmt.Sprintf("%s, from %s to %s: model %s, tools %s, other %s", round(whole), r.Began.Local().Format("2006-01-02 15:04"),
 		r.Last.Local().Format("15:04"), round(r.ModelTime), round(r.ToolTime), round(other)), r.Ops})
 	var parts []string
 	for _, part := range []struct {
 		what string
 		time time.Duration
-	}{{"waiting for the provider", r.WaitingTime}, {"waiting for you", r.AskingTime}, {"not running", r.IdleTime}} {
+	}{{"checks", r.CheckTime}, {"waiting for the provider", r.WaitingTime}, {"waiting for you", r.AskingTime}, {"not running", r.IdleTime}} {
 		if part.time >= time.Second {
 			parts = append(parts, part.what+" "+round(part.time))
 		}

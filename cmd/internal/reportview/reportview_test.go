@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/testrun"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/report"
 )
@@ -78,6 +79,17 @@ func TestStates(t *testing.T) {
 		}},
 		{"go on with: anamnesis resume t\n", func(r *report.Report) { r.State = "interrupted" }},
 		{"none differs", func(*report.Report) {}},
+		{"“no, use make” (me, page) to: May Bash(echo word word", func(r *report.Report) {
+			r.Questions = []report.Question{{Line: report.Line{Text: "May Bash(echo " + strings.Repeat("word ", 99), Op: 6}, Answer: "no, use make", By: "me, page"}}
+		}},
+		{"last: step 3, files changed since: 9 passed, 1 failed (Test_Test_", func(r *report.Report) {
+			r.Tests = []report.Tests{{Step: 2}, {Step: 3, Stale: true, Result: testrun.Result{Passed: 9, Failed: 1, Names: []string{strings.Repeat("Test_", 30)}}}}
+		}},
+		{"now: step 3: 9 passed", func(r *report.Report) {
+			r.Tests = []report.Tests{{Step: 2}, {Step: 3, Result: testrun.Result{Passed: 9}}}
+		}},
+		{"steps 8-9, back to 3: wrong", func(r *report.Report) { r.Left = []report.Path{{First: 8, From: 9, To: 3, Reason: "wrong"}} }},
+		{"an unfinished step, back to 3: wrong", func(r *report.Report) { r.Left = []report.Path{{First: 3, From: 3, To: 3, Reason: "wrong"}} }},
 	} {
 		if got := running(tt.change); !strings.Contains(got, tt.want) {
 			t.Errorf("%q is missing in\n%s", tt.want, got)

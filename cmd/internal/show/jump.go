@@ -4,6 +4,7 @@ package show
 
 import (
 	"slices"
+	"strings"
 
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
@@ -19,7 +20,7 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	if p.Running {
 		when = "is running and would jump when its present step is complete"
 	}
-	o.Printf("%s %s: step %d to step %d\n", task, when, p.From, p.To)
+	o.Printf("%s %s: %s\n", task, when, strings.TrimPrefix(op.Way(p.From, p.To), "from "))
 	if p.UnderWay > 0 {
 		o.Printf("step %d is under way and would end first; what its calls changed since step %d ended counts to it\n",
 			p.UnderWay, p.From)

@@ -128,7 +128,7 @@ func memoryLine(o op.Op) Line {
 	case *op.JumpDropped:
 		return Line{Icon: "!", Text: fmt.Sprintf("jump to step %d not made: %s", b.To, b.Why), Short: "no jump"}
 	case *op.JumpIntended:
-		l := plain("from step %d to step %d, %d tokens left: %s", b.From, b.To, b.Tokens, oneLine(b.Why()))
+		l := plain("%s, %d tokens left: %s", op.Way(b.From, b.To), b.Tokens, oneLine(b.Why()))
 		if b.Card != "" {
 			l.Text += "; draft " + b.Card
 		}
@@ -137,7 +137,7 @@ func memoryLine(o op.Op) Line {
 		}
 		return l
 	case *op.JumpDone:
-		text := fmt.Sprintf("jump from step %d to step %d: %s changed", b.From, b.To, CountFiles(b.NReverted))
+		text := fmt.Sprintf("jump %s: %s changed", op.Way(b.From, b.To), CountFiles(b.NReverted))
 		return Line{Icon: "↩", Text: text, Detail: JumpDetail(b), Short: fmt.Sprintf("to %d", b.To)}
 	case *op.CheckpointMarked:
 		return Line{Text: "a checkpoint the agent set"}
@@ -247,7 +247,7 @@ func QuestionText(q *op.QuestionAsked) string {
 
 // answeredLine says who answered what, from where.
 func answeredLine(b *op.QuestionAnswered) Line {
-	l := plain("%s answered op %d from %s: %s", b.By, b.Asked, b.From, oneLine(b.Words()))
+	l := plain("%s answered op %d from %s: %s", b.By, b.Asked, b.From, oneLine(b.Words("")))
 	if b.From != question.FromTerminal {
 		l.Icon, l.Short = "»", "answer"
 	}

@@ -18,6 +18,7 @@ func TestLineOf(t *testing.T) {
 	}{
 		{"one span of several", &op.PassDone{RangeTokens: 636, EAS: 2000, Trigger: "jump"}, "636 tokens discarded, with other spans more than EAS 2000"},
 		{"a pass the user asked for", &op.PassDone{RangeTokens: 78, EAS: 2000, Trigger: op.TriggerUser}, "78 tokens discarded, compacted at the user's request"},
+		{"a jump within a step", &op.JumpDone{From: 1, To: 1}, "jump to the end of step 1: 0 files changed"},
 		{"a jump of the user", &op.JumpRequested{To: 1, By: op.ByUser, Reason: "r"}, "jump to step 1 asked for by the user: r"},
 		{"more than the span", &op.PassDone{RangeTokens: 2001, EAS: 2000, Trigger: "jump"}, "2001 tokens discarded > EAS 2000"},
 		{"a newer program's", nil, "a kind of operation this program does not know"},

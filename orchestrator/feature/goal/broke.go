@@ -144,10 +144,10 @@ func firstLine(k op.Check) string {
 		return k.Names[0]
 	}
 	f, _ := failure.Read(failure.Output{Command: k.Command, Text: k.Text, Exit: k.Exit, HasExit: true})
-	if f.Silent {
-		return ""
+	if line := strings.Trim(cmp.Or(f.Line, f.Signature), "[]"); line != "" && !f.Silent {
+		return line
 	}
-	return strings.Trim(cmp.Or(f.Line, f.Signature), "[]")
+	return fmt.Sprintf("exit code %d", k.Exit)
 }
 
 // brokeWords says which step broke the check.

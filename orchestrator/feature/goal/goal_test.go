@@ -56,6 +56,23 @@ func TestTail(t *testing.T) {
 	}
 }
 
+// TestFirstLine: the line of a failed check says what fails, or at least how it ended.
+func TestFirstLine(t *testing.T) {
+	for _, tt := range []struct {
+		check op.Check
+		want  string
+	}{
+		{op.Check{Exit: 1, Names: []string{"TestA", "TestB"}}, "TestA"},
+		{op.Check{Exit: 2, Text: "make: *** No rule to make target 'all'.  Stop."}, "make: *** No rule to make target 'all'.  Stop."},
+		{op.Check{Exit: 7, Text: "[exit 7]"}, "exit code 7"},
+		{op.Check{Exit: 1}, "exit code 1"},
+	} {
+		if got := firstLine(tt.check); got != tt.want {
+			t.Errorf("%+v: %q", tt.check, got)
+		}
+	}
+}
+
 // TestCountGo: go test names every test that fails, unless a package did not compile or its run broke off.
 func TestCountGo(t *testing.T) {
 	for _, tt := range []struct {
