@@ -56,10 +56,10 @@ of the directory. A jump requires an unambiguous session.`,
 			}
 			ctx := cmd.Context()
 			err = mcpserver.New(svc, real, a.getenv).Run(ctx, io.NopCloser(a.stdin), nopCloser{a.stdout}, version)
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || err == nil {
 				return nil // the client ended it
 			}
-			return err
+			return fmt.Errorf("mcp serve: the input is not JSON-RPC, one message a line: %w", err)
 		}),
 	}
 }

@@ -63,7 +63,7 @@ type editorSession struct {
 func Serve(ctx context.Context, o Options, in io.Reader, out, stderr io.Writer) error {
 	a := &Agent{o: o, sessions: map[sdk.SessionId]*editorSession{}, out: &announcer{w: out, waiting: map[string][]byte{}}}
 	ready := make(chan struct{})
-	a.conn = sdk.NewAgentSideConnection(a, a.out, &gatedReader{checked(in, &lines{w: a.out}), ready})
+	a.conn = sdk.NewAgentSideConnection(a, a.out, &gatedReader{in, ready})
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	close(ready)
 	select {

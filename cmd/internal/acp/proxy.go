@@ -2,10 +2,11 @@
 // input and output. Agent is this program's own agent for an editor. Proxy stands
 // between an editor and another agent: it records what that does, saves the directory at
 // each finished call, adds cards to prompts, and answers /jump, /timeline and /cards.
-// What it does not know it forwards byte for byte, except an editor's lines that are not JSON.
+// What it does not know it forwards byte for byte.
 package acp
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -112,12 +113,30 @@ func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders,
 		p.program, p.data = places.Program, places.Data
 	}
 	go func() { // ends with the editor's input, which may outlive the agent
-		_ = each(in, p.agent, func(line []byte) error { return p.fromEditor(ctx, line) })
+		_ = eachLine(in, func(line []byte) error { return p.fromEditor(ctx, line) })
 		_ = stdin.Close()
 	}()
-	err = each(stdout, p.editor, func(line []byte) error { return p.fromAgent(ctx, line) })
+	err = eachLine(stdout, func(line []byte) error { return p.fromAgent(ctx, line) })
 	p.close(ctx)
 	return errors.Join(err, cmd.Wait())
+}
+
+// eachLine visits the lines of a stream; the last may lack its newline.
+func eachLine(r io.Reader, visit func(line []byte) error) error {
+	for b := bufio.NewReader(r); ; {
+		line, err := b.ReadBytes('\n')
+		if len(line) > 0 {
+			if err := visit(line); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 func newProxy(svc *session.Service, recorders *beside.Recorders, editor, agent io.Writer) *Proxy {
@@ -212,10 +231,6 @@ type content struct {
 func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 	var m message
 	var q params
-	if !json.Valid(line) && len(bytes.TrimSpace(line)) > 0 {
-		answerError(p.editor, json.RawMessage("null"), parseError, "the line is not JSON; it was not forwarded")
-		return nil
-	}
 	if json.Unmarshal(line, &m) != nil {
 		return p.agent.write(line)
 	}

@@ -4,10 +4,11 @@
 package mcpserver
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,11 +41,9 @@ func New(svc *session.Service, dir string, getenv func(string) string) *Server {
 	return &Server{svc: svc, dir: dir, getenv: getenv}
 }
 
-// Run serves one client until its input ends. A line that is no message is answered
-// with an error, and the next one is served.
+// Run serves one client until its input ends.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, version string) error {
-	l := &lines{in: bufio.NewReader(in), close: in.Close, out: out}
-	return s.Offer(version).Run(ctx, &mcp.IOTransport{Reader: l, Writer: l, MaxLineLength: -1})
+	return s.Offer(version).Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 }
 
 // Offer returns the server with its tools and prompts, for any transport.
@@ -69,10 +68,14 @@ func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context,
 			p.Type, p.Types = "array", nil
 		}
 	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		panic("mcpserver: " + err.Error())
+	}
 	t.InputSchema = schema
 	m.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		text := ""
-		in, err := arguments[In](schema, req.Params.Arguments)
+		in, err := arguments[In](resolved, req.Params.Arguments)
 		if err == nil {
 			text, err = answer(ctx, req, in)
 		}
@@ -83,6 +86,25 @@ func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context,
 		res.Content = []mcp.Content{&mcp.TextContent{Text: clip(text)}}
 		return res, nil
 	})
+}
+
+// arguments decodes the arguments of a call. null counts as left out.
+func arguments[In any](schema *jsonschema.Resolved, raw json.RawMessage) (in In, err error) {
+	given := map[string]any{}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &given); err != nil {
+			return in, err
+		}
+	}
+	maps.DeleteFunc(given, func(_ string, value any) bool { return value == nil })
+	if err := schema.Validate(given); err != nil {
+		return in, err
+	}
+	data, err := json.Marshal(given)
+	if err != nil {
+		return in, err
+	}
+	return in, json.Unmarshal(data, &in)
 }
 
 func (s *Server) addTools(m *mcp.Server) {
