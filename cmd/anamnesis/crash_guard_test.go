@@ -52,7 +52,7 @@ func TestCrashInGuards(t *testing.T) {
 	counts := filepath.Join(dir, "counts")
 	h := guardedRun(t, dir, "count:"+counts, script)
 	_, seen := guardedOps(t, h)
-	if seen[op.KindContextMasked] == 0 || seen[op.KindPassDone] < 1 || seen[op.KindStrategyGiven] != 1 || seen[op.KindJumpDone] != 4 {
+	if seen["context.masked"] == 0 || seen[op.KindPassDone] < 1 || seen["strategy.given"] != 1 || seen[op.KindJumpDone] != 4 {
 		t.Fatalf("the task does not meet all guards: %v", seen)
 	}
 	data, err := os.ReadFile(counts)
@@ -105,8 +105,8 @@ func guardedRun(t *testing.T, dir, kill, script string) taskdir.Home {
 	if st.Said.Answer != "Done." {
 		t.Errorf("the answer is %q", st.Said.Answer)
 	}
-	if seen[op.KindJumpDone] == 4 && seen[op.KindStrategyGiven] != 1 {
-		t.Errorf("%d jumps and %d strategies, want one", seen[op.KindJumpDone], seen[op.KindStrategyGiven])
+	if seen[op.KindJumpDone] == 4 && seen["strategy.given"] != 1 {
+		t.Errorf("%d jumps and %d strategies, want one", seen[op.KindJumpDone], seen["strategy.given"])
 	}
 	report, err := opstream.Verify(t.Context(), filepath.Join(home, "tasks", "t"))
 	if err != nil || report.Has(opstream.SeverityCorrupt) {

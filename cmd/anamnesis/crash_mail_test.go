@@ -111,9 +111,9 @@ func mailedRun(t *testing.T, script, kill string) mailedEnd {
 		t.Fatal(err)
 	}
 	st, seen := guardedOps(t, h)
-	if st.Said.Answer != "Done." || seen[op.KindMailDelivered] != 1 || seen[op.KindJumpDone] != 1 || passes != 2 {
+	if st.Said.Answer != "Done." || seen["mail.delivered"] != 1 || seen[op.KindJumpDone] != 1 || passes != 2 {
 		t.Errorf("%q after %d D-Mails, %d jumps and %d passes for them; want Done. after one, one and two",
-			st.Said.Answer, seen[op.KindMailDelivered], seen[op.KindJumpDone], passes)
+			st.Said.Answer, seen["mail.delivered"], seen[op.KindJumpDone], passes)
 	}
 	for _, m := range st.Context.Chat() {
 		// Each run has a directory and a word of its own.

@@ -2,60 +2,24 @@ package op
 
 // Kind names what an operation records. The part before the dot is what it is about.
 //
-// A new kind gets a constant, a place in Bodies and a method Kind on this page, and a case in each of state.Fold, its
+// A new kind gets a place in Bodies and a method Kind on this page, and a case in each of state.Fold, its
 // projection and timeline.LineOf. timeline.Builder shows it among the steps, if it has a row there.
 type Kind string
 
-// The kinds, in the order in which a task usually meets them.
+// The kinds that code names without their bodies.
 const (
-	KindTaskOpened       Kind = "task.opened"
-	KindTaskResumed      Kind = "task.resumed"
-	KindUserSaid         Kind = "user.said"
-	KindCardsRecalled    Kind = "cards.recalled"
-	KindModelAsked       Kind = "model.asked"
-	KindModelReplied     Kind = "model.replied"
-	KindModelFailed      Kind = "model.failed"
-	KindQuestionAsked    Kind = "question.asked"
-	KindQuestionAnswered Kind = "question.answered"
-	KindApprovalDecided  Kind = "approval.decided"
-	KindResearchDone     Kind = "research.done"
-	KindToolCalled       Kind = "tool.called"
-	KindToolStarted      Kind = "tool.started"
-	KindOutputKept       Kind = "output.kept"
-	KindToolReturned     Kind = "tool.returned"
-	KindTodosSet         Kind = "todos.set"
-	KindSubagentStarted  Kind = "subagent.started"
-	KindSubagentEnded    Kind = "subagent.ended"
-	KindJobStarted       Kind = "job.started"
-	KindJobEnded         Kind = "job.ended"
-	KindWorldSaved       Kind = "world.saved"
-	KindWorldChanged     Kind = "world.changed"
-	KindRestoreIntended  Kind = "restore.intended"
-	KindWorldRestored    Kind = "world.restored"
-	KindJumpRequested    Kind = "jump.requested"
-	KindJumpDropped      Kind = "jump.dropped"
-	KindCheckpointMarked Kind = "checkpoint.marked"
-	KindMailDelivered    Kind = "mail.delivered"
-	KindPassBegun        Kind = "pass.begun"
-	KindPassDone         Kind = "pass.done"
-	KindRepairsFound     Kind = "repairs.found"
-	KindContextMasked    Kind = "context.masked"
-	KindReflectAsked     Kind = "reflect.asked"
-	KindStrategyGiven    Kind = "strategy.given"
-	KindReflectFailed    Kind = "reflect.failed"
-	KindJumpIntended     Kind = "jump.intended"
-	KindJumpDone         Kind = "jump.done"
-	KindNoticeGiven      Kind = "notice.given"
-	KindCheckRan         Kind = "check.ran"
-	KindGitSeen          Kind = "git.seen"
-	KindTurnEnded        Kind = "turn.ended"
-	// The log itself writes these two.
-	KindLogRecovered Kind = "log.recovered"
-	KindLogSealed    Kind = "log.sealed"
+	KindTaskOpened   Kind = "task.opened"
+	KindTaskResumed  Kind = "task.resumed"
+	KindUserSaid     Kind = "user.said"
+	KindToolReturned Kind = "tool.returned"
+	KindWorldSaved   Kind = "world.saved"
+	KindPassDone     Kind = "pass.done"
+	KindJumpIntended Kind = "jump.intended"
+	KindJumpDone     Kind = "jump.done"
 )
 
-// Bodies returns an empty body of each kind. It is the only list of kinds:
-// TestEveryKindIsHandled compares with it the constants and the functions that handle kinds.
+// Bodies returns an empty body of each kind. TestEveryKindIsHandled compares with it the methods below and the functions
+// that handle kinds.
 func Bodies() []Body {
 	return []Body{
 		new(TaskOpened), new(TaskResumed), new(UserSaid), new(CardsRecalled), new(ModelAsked),
@@ -70,46 +34,48 @@ func Bodies() []Body {
 	}
 }
 
+// The names of the kinds, in the order in which a task usually meets them. The log itself writes the last two.
+
 func (*TaskOpened) Kind() Kind       { return KindTaskOpened }
 func (*TaskResumed) Kind() Kind      { return KindTaskResumed }
 func (*UserSaid) Kind() Kind         { return KindUserSaid }
-func (*CardsRecalled) Kind() Kind    { return KindCardsRecalled }
-func (*ModelAsked) Kind() Kind       { return KindModelAsked }
-func (*ModelReplied) Kind() Kind     { return KindModelReplied }
-func (*ModelFailed) Kind() Kind      { return KindModelFailed }
-func (*QuestionAsked) Kind() Kind    { return KindQuestionAsked }
-func (*QuestionAnswered) Kind() Kind { return KindQuestionAnswered }
-func (*ApprovalDecided) Kind() Kind  { return KindApprovalDecided }
-func (*ResearchDone) Kind() Kind     { return KindResearchDone }
-func (*ToolCalled) Kind() Kind       { return KindToolCalled }
-func (*ToolStarted) Kind() Kind      { return KindToolStarted }
-func (*OutputKept) Kind() Kind       { return KindOutputKept }
+func (*CardsRecalled) Kind() Kind    { return "cards.recalled" }
+func (*ModelAsked) Kind() Kind       { return "model.asked" }
+func (*ModelReplied) Kind() Kind     { return "model.replied" }
+func (*ModelFailed) Kind() Kind      { return "model.failed" }
+func (*QuestionAsked) Kind() Kind    { return "question.asked" }
+func (*QuestionAnswered) Kind() Kind { return "question.answered" }
+func (*ApprovalDecided) Kind() Kind  { return "approval.decided" }
+func (*ResearchDone) Kind() Kind     { return "research.done" }
+func (*ToolCalled) Kind() Kind       { return "tool.called" }
+func (*ToolStarted) Kind() Kind      { return "tool.started" }
+func (*OutputKept) Kind() Kind       { return "output.kept" }
 func (*ToolReturned) Kind() Kind     { return KindToolReturned }
-func (*TodosSet) Kind() Kind         { return KindTodosSet }
-func (*SubagentStarted) Kind() Kind  { return KindSubagentStarted }
-func (*SubagentEnded) Kind() Kind    { return KindSubagentEnded }
-func (*JobStarted) Kind() Kind       { return KindJobStarted }
-func (*JobEnded) Kind() Kind         { return KindJobEnded }
+func (*TodosSet) Kind() Kind         { return "todos.set" }
+func (*SubagentStarted) Kind() Kind  { return "subagent.started" }
+func (*SubagentEnded) Kind() Kind    { return "subagent.ended" }
+func (*JobStarted) Kind() Kind       { return "job.started" }
+func (*JobEnded) Kind() Kind         { return "job.ended" }
 func (*WorldSaved) Kind() Kind       { return KindWorldSaved }
-func (*WorldChanged) Kind() Kind     { return KindWorldChanged }
-func (*RestoreIntended) Kind() Kind  { return KindRestoreIntended }
-func (*WorldRestored) Kind() Kind    { return KindWorldRestored }
-func (*JumpRequested) Kind() Kind    { return KindJumpRequested }
-func (*JumpDropped) Kind() Kind      { return KindJumpDropped }
-func (*CheckpointMarked) Kind() Kind { return KindCheckpointMarked }
-func (*MailDelivered) Kind() Kind    { return KindMailDelivered }
-func (*PassBegun) Kind() Kind        { return KindPassBegun }
+func (*WorldChanged) Kind() Kind     { return "world.changed" }
+func (*RestoreIntended) Kind() Kind  { return "restore.intended" }
+func (*WorldRestored) Kind() Kind    { return "world.restored" }
+func (*JumpRequested) Kind() Kind    { return "jump.requested" }
+func (*JumpDropped) Kind() Kind      { return "jump.dropped" }
+func (*CheckpointMarked) Kind() Kind { return "checkpoint.marked" }
+func (*MailDelivered) Kind() Kind    { return "mail.delivered" }
+func (*PassBegun) Kind() Kind        { return "pass.begun" }
 func (*PassDone) Kind() Kind         { return KindPassDone }
-func (*RepairsFound) Kind() Kind     { return KindRepairsFound }
-func (*ContextMasked) Kind() Kind    { return KindContextMasked }
-func (*ReflectAsked) Kind() Kind     { return KindReflectAsked }
-func (*CheckRan) Kind() Kind         { return KindCheckRan }
-func (*StrategyGiven) Kind() Kind    { return KindStrategyGiven }
-func (*ReflectFailed) Kind() Kind    { return KindReflectFailed }
+func (*RepairsFound) Kind() Kind     { return "repairs.found" }
+func (*ContextMasked) Kind() Kind    { return "context.masked" }
+func (*ReflectAsked) Kind() Kind     { return "reflect.asked" }
+func (*StrategyGiven) Kind() Kind    { return "strategy.given" }
+func (*ReflectFailed) Kind() Kind    { return "reflect.failed" }
 func (*JumpIntended) Kind() Kind     { return KindJumpIntended }
 func (*JumpDone) Kind() Kind         { return KindJumpDone }
-func (*NoticeGiven) Kind() Kind      { return KindNoticeGiven }
-func (*TurnEnded) Kind() Kind        { return KindTurnEnded }
-func (*GitSeen) Kind() Kind          { return KindGitSeen }
-func (*LogRecovered) Kind() Kind     { return KindLogRecovered }
-func (*LogSealed) Kind() Kind        { return KindLogSealed }
+func (*NoticeGiven) Kind() Kind      { return "notice.given" }
+func (*CheckRan) Kind() Kind         { return "check.ran" }
+func (*GitSeen) Kind() Kind          { return "git.seen" }
+func (*TurnEnded) Kind() Kind        { return "turn.ended" }
+func (*LogRecovered) Kind() Kind     { return "log.recovered" }
+func (*LogSealed) Kind() Kind        { return "log.sealed" }

@@ -73,7 +73,7 @@ func TestInterruptedImport(t *testing.T) {
 		var kinds []op.Kind
 		pairs := 0
 		err = taskdir.EachOp(svc.Home, done.Task, func(o op.Op) error {
-			if o.Kind() != op.KindLogSealed {
+			if o.Kind() != "log.sealed" {
 				kinds = append(kinds, o.Kind())
 			}
 			if b, ok := o.Body.(*op.RepairsFound); ok {

@@ -70,7 +70,7 @@ func TestPostResultSchedulesOneJump(t *testing.T) {
 		got = append(got, text)
 	}
 	const pending = "a jump is scheduled already; one step makes one jump or sends one D-Mail."
-	want := []string{string(op.KindJumpRequested), "Scheduled.", "Not scheduled: " + pending, "Not scheduled: " + pending}
+	want := []string{string("jump.requested"), "Scheduled.", "Not scheduled: " + pending, "Not scheduled: " + pending}
 	if len(got) != len(want) {
 		t.Fatalf("recorded %q, want %q", got, want)
 	}

@@ -71,7 +71,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 		Callbacks: Callbacks{Delta: func(model.Delta) {
 			if first {
 				first = false
-				if _, err := task.Ledger.Journal.Log().Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
+				if _, err := task.Ledger.Journal.Log().Append(context.Background(), opstream.Entry{Kind: string("log.sealed"), Body: []byte("{}")}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -117,7 +117,7 @@ func TestSecondFace(t *testing.T) {
 	if f.started.Approval != string(approval.ModeAsk) || !slices.Equal(f.approved, []string{"WriteFile", "WriteFile"}) {
 		t.Errorf("approval %q, asked about %q; want ask, about both calls", f.started.Approval, f.approved)
 	}
-	if f.reply.String() != "I write it.Written." || !slices.Contains(f.ops, op.KindTurnEnded) {
+	if f.reply.String() != "I write it.Written." || !slices.Contains(f.ops, "turn.ended") {
 		t.Errorf("the face saw %q and %v", f.reply.String(), f.ops)
 	}
 	task := s.Task
