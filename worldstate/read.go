@@ -186,10 +186,12 @@ func Fits(path string) bool { return tree.Fits(path) }
 // RepositoryName names the project that dir belongs to, with the same result on other machines.
 func RepositoryName(dir string) string { return usergit.RepositoryName(dir) }
 
-// Identity returns what identifies the repository that dir belongs to, at no cost: its remote, if that is on a
-// host, and this clone of it; without a repository dir alone. first reads the history for the first commit, and
-// returns "" if there is none, it is not near, or the history is shallow.
-func Identity(dir string) (ids []string, first func() string) { return usergit.Identity(dir) }
+// Identity returns the top of the repository that dir belongs to and what identifies it, at no cost: its remote, if
+// that is on a host, and this clone of it; without a repository dir alone. first reads the history for the first
+// commit, and returns "" if there is none, it is not near, or the history is shallow.
+func Identity(dir string) (top string, ids []string, first func() string) {
+	return usergit.Identity(dir)
+}
 
 // GitAround returns, for the git repository that contains dir, its git directory, the one that
 // all its worktrees share, and the ignore rules from outside dir that apply in it. Without a

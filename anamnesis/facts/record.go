@@ -57,16 +57,16 @@ func (r *Record) Add(o *op.Op) {
 // Installed reports whether a command that installs something has succeeded.
 func (r *Record) Installed() bool { return len(r.setup) > 0 }
 
-// Task returns what the operations so far show; false if they show nothing to count. Paths within the world
-// are relative to it.
-func (r *Record) Task() (Task, bool) {
+// Task returns what the operations so far show; false if they show nothing to count. Paths within top, the top of the
+// repository, are relative to it.
+func (r *Record) Task(top string) (Task, bool) {
 	t := r.Log.Task
 	if !r.began.IsZero() {
 		t.Ended = r.began.UTC()
 	}
 	for i := range t.Commands {
 		c := &t.Commands[i]
-		if rel, err := filepath.Rel(r.dir, c.Dir); filepath.IsAbs(c.Dir) && err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(top, c.Dir); filepath.IsAbs(c.Dir) && err == nil && filepath.IsLocal(rel) {
 			if c.Dir = rel; rel == "." {
 				c.Dir = ""
 			}

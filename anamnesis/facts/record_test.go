@@ -13,8 +13,8 @@ func TestRecord(t *testing.T) {
 	const failing = "FAILED tests/a.py::test_a - x\n1 failed in 0.1s"
 	var r Record
 	for i, b := range []op.Body{
-		&op.TaskOpened{Task: "t", Dir: "/w", Model: "m", Origin: &op.Origin{Agent: "codex"}},
-		&op.ToolCalled{Call: "1", Name: "Bash", Args: `{"command":"cd /w/web && pytest"}`},
+		&op.TaskOpened{Task: "t", Dir: "/w/app", Model: "m", Origin: &op.Origin{Agent: "codex"}},
+		&op.ToolCalled{Call: "1", Name: "Bash", Args: `{"command":"cd ../web && pytest"}`},
 		&op.ToolReturned{Call: "1", Name: "Bash", Text: failing, Exit: exit(1), IsError: true},
 		&op.ToolCalled{Call: "2", Name: "Bash", Args: `{"command":"make all"}`},
 		&op.ToolReturned{Call: "2", Name: "Bash", Text: "cc a.c\n[timed out after 2m0s: the command and everything it had started were ended]", Exit: exit(-1), IsError: true},
@@ -28,17 +28,17 @@ func TestRecord(t *testing.T) {
 	} {
 		r.Add(&op.Op{Seq: uint64(i + 1), Step: 1, Body: b})
 	}
-	got, any := r.Task()
+	got, any := r.Task("/w")
 	if !any || got.ID != "t" || got.Agent != "codex" || len(got.Commands) != 3 || len(got.Failed) != 2 || len(got.Before) != 1 {
 		t.Fatalf("%+v", got)
 	}
 	if c := got.Commands[0]; c.Words != "pytest" || c.Ends != "r" || c.Dir != "web" {
 		t.Errorf("%+v", c)
 	}
-	if c := got.Commands[1]; c.Words != "make all" || c.Ends != "t" || !c.Limit {
+	if c := got.Commands[1]; c.Words != "make all" || c.Dir != "app" || c.Ends != "t" || !c.Limit {
 		t.Errorf("%+v", c)
 	}
-	if _, any := new(Record).Task(); any {
+	if _, any := new(Record).Task("/w"); any {
 		t.Error("an empty task shows something")
 	}
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,6 +35,7 @@ var (
 type Repo struct {
 	file
 	dir   string
+	at    string // where the reader is, relative to the top of the repository
 	ids   []string
 	first func() string
 }
@@ -45,11 +47,11 @@ type file struct {
 	Tasks []Task            `json:"tasks,omitempty"`
 }
 
-// Open reads the facts of the repository that has these identities. Dir is the folder of all repositories'
-// facts; it need not exist. first returns one more identity, at a cost: it is asked where the others are not
+// Open reads the facts of the repository that has these identities, for a reader who is at a path within it. Dir is
+// the folder of all repositories' facts; it need not exist. first returns one more identity, at a cost: it is asked where the others are not
 // known, and once when the repository's first task is added.
-func Open(dir string, ids []string, first func() string) (*Repo, error) {
-	r := &Repo{dir: dir, ids: ids, first: sync.OnceValue(first)}
+func Open(dir, at string, ids []string, first func() string) (*Repo, error) {
+	r := &Repo{dir: dir, at: at, ids: ids, first: sync.OnceValue(first)}
 	_, err := r.read()
 	return r, err
 }
@@ -162,6 +164,9 @@ func (r *Repo) Facts() []Fact {
 	for _, f := range Count(r.Tasks) {
 		line, corrected := lines[f.ID()]
 		delete(lines, f.ID())
+		if f.Kind == Works || f.Kind == Never {
+			f.Dir = relative(r.at, f.Dir)
+		}
 		if f.Line = line; !corrected || line != "" {
 			out = append(out, f)
 		}
@@ -172,4 +177,16 @@ func (r *Repo) Facts() []Fact {
 		}
 	}
 	return out
+}
+
+// relative returns a fact's directory as seen from another one; both are within the repository, or it is absolute.
+func relative(from, dir string) string {
+	switch rel, err := filepath.Rel(from, cmp.Or(dir, ".")); {
+	case err != nil:
+		return dir
+	case rel == ".":
+		return ""
+	default:
+		return rel
+	}
 }

@@ -14,7 +14,7 @@ import (
 // BenchmarkTell reads and words the facts of 500 tasks, as a task's start does.
 func BenchmarkTell(b *testing.B) {
 	dir := b.TempDir()
-	r, err := Open(dir, []string{"remote:a.org/b"}, none)
+	r, err := Open(dir, ".", []string{"remote:a.org/b"}, none)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func BenchmarkTell(b *testing.B) {
 	}
 	b.ResetTimer()
 	for b.Loop() {
-		r, err := Open(dir, []string{"remote:a.org/b"}, none)
+		r, err := Open(dir, ".", []string{"remote:a.org/b"}, none)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestStore(t *testing.T) {
 	dir := t.TempDir()
 	open := func(first string, ids ...string) *Repo {
 		t.Helper()
-		r, err := Open(dir, ids, func() string { return first })
+		r, err := Open(dir, ".", ids, func() string { return first })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,18 +98,53 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// TestFactsWithin: a fact's directory is told as the reader sees it from where it is in the repository.
+func TestFactsWithin(t *testing.T) {
+	dir, ids := t.TempDir(), []string{"clone:/a:1"}
+	r, err := Open(dir, ".", ids, none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := call(0, "npm test", "Tests: 2 passed, 2 total")
+	web.Dir = "web"
+	elsewhere := call(0, "ctest", "Tests run: 3")
+	elsewhere.Dir = "/build"
+	if err := r.Add(tasks(repeat(2, web, elsewhere, call(1, "cargo test", "no Cargo.toml"), noPytest)...)...); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]string{
+		".":   "`ctest` in `/build` (2 of 2), `npm test` in `web` (2 of 2). `pytest` (2 of 2). `cargo test` (2 of 2).",
+		"web": "`ctest` in `/build` (2 of 2), `npm test` (2 of 2). `pytest` (2 of 2). `cargo test` in `..` (2 of 2).",
+	} {
+		r, err := Open(dir, at, ids, none)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		text, _ := Tell(r.Facts(), World{})
+		for line := range strings.SplitSeq(text, "\n") {
+			if _, items, ok := strings.Cut(line, ": "); ok {
+				got = append(got, items)
+			}
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("at %s: %s", at, s)
+		}
+	}
+}
+
 // TestBadFile: a file of a newer program, or one that cannot be read, is not believed and not lost.
 func TestBadFile(t *testing.T) {
 	for text, want := range map[string]error{`{"v":9,"tasks":"?"}`: ErrNewer, `{"v":1,"tasks":[`: ErrDamaged, `[]`: ErrDamaged, `{}`: ErrDamaged, "": ErrDamaged, `{"v":1,"same":"../../x.json"}`: nil} {
 		dir := t.TempDir()
-		r, err := Open(dir, []string{"dir:/a"}, none)
+		r, err := Open(dir, ".", []string{"dir:/a"}, none)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(r.path("dir:/a"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r, err = Open(dir, []string{"dir:/a"}, none); !errors.Is(err, want) || len(r.Tasks) > 0 || strings.Contains(fmt.Sprint(err), "\n") {
+		if r, err = Open(dir, ".", []string{"dir:/a"}, none); !errors.Is(err, want) || len(r.Tasks) > 0 || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 		err = r.Add(tasks([]Call{noPytest})...)

@@ -17,8 +17,12 @@ import (
 
 // OpenFacts opens what the tasks of the repository of a directory showed of it.
 func OpenFacts(h taskdir.Home, dir string) (*facts.Repo, error) {
-	ids, first := worldstate.Identity(dir)
-	return facts.Open(filepath.Join(h.Data, "facts"), ids, first)
+	top, ids, first := worldstate.Identity(dir)
+	at, err := filepath.Rel(top, dir)
+	if err != nil {
+		return nil, err
+	}
+	return facts.Open(filepath.Join(h.Data, "facts"), at, ids, first)
 }
 
 // TellFacts words what a task in a directory is told of its repository at its start: nothing of what the
@@ -76,7 +80,8 @@ func (m *Memory) countFacts() error {
 
 // AddFacts adds what one task in a directory showed.
 func AddFacts(h taskdir.Home, dir string, r *facts.Record) error {
-	t, any := r.Task()
+	top, _, _ := worldstate.Identity(dir)
+	t, any := r.Task(top)
 	if !any {
 		return nil
 	}

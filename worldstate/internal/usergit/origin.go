@@ -40,11 +40,11 @@ func RepositoryName(dir string) string {
 // maxWalk bounds the commits read to find the first one: the first task of a clone waits for them, 0.1 s.
 const maxWalk = 2_000
 
-// Identity returns what identifies the repository that dir belongs to, at no cost: its remote, if that is on a
-// host, and this clone of it; without a repository dir alone. first reads the history for the first commit: empty
+// Identity returns the top of the repository that dir belongs to and what identifies it, at no cost: its remote, if
+// that is on a host, and this clone of it; without a repository dir alone. first reads the history for the first commit: empty
 // if there is none, it is not near, or the history is shallow.
-func Identity(dir string) (ids []string, first func() string) {
-	top := filepath.Clean(dir)
+func Identity(dir string) (top string, ids []string, first func() string) {
+	top = filepath.Clean(dir)
 	for {
 		info, err := os.Lstat(filepath.Join(top, ".git"))
 		if err == nil {
@@ -55,10 +55,10 @@ func Identity(dir string) (ids []string, first func() string) {
 			if st, is := info.Sys().(*syscall.Stat_t); is {
 				ids = append(ids, fmt.Sprintf("clone:%s:%d", top, st.Ino)) // another one may take its path
 			}
-			return ids, func() string { return firstCommit(top) }
+			return top, ids, func() string { return firstCommit(top) }
 		}
 		if top == filepath.Dir(top) {
-			return []string{"dir:" + filepath.Clean(dir)}, func() string { return "" }
+			return filepath.Clean(dir), []string{"dir:" + filepath.Clean(dir)}, func() string { return "" }
 		}
 		top = filepath.Dir(top)
 	}

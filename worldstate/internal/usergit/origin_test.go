@@ -79,27 +79,27 @@ func TestIdentity(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	if ids, first := Identity(dir); len(ids) != 1 || ids[0] != "dir:"+dir || first() != "" {
+	if top, ids, first := Identity(dir); top != dir || len(ids) != 1 || ids[0] != "dir:"+dir || first() != "" {
 		t.Fatalf("a plain directory: %v, %q", ids, first())
 	}
 	git("init", "-q")
-	if ids, first := Identity(dir); len(ids) != 1 || first() != "" {
+	if _, ids, first := Identity(dir); len(ids) != 1 || first() != "" {
 		t.Fatalf("without a commit: %v, %q", ids, first())
 	}
 	git("commit", "-q", "--allow-empty", "-m", "one")
 	root := "commit:" + git("rev-parse", "HEAD")
 	git("commit", "-q", "--allow-empty", "-m", "two")
-	clone, _ := Identity(dir)
+	_, clone, _ := Identity(dir)
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if ids, first := Identity(filepath.Join(dir, "sub")); !slices.Equal(ids, clone) || first() != root {
+	if top, ids, first := Identity(filepath.Join(dir, "sub")); top != dir || !slices.Equal(ids, clone) || first() != root {
 		t.Errorf("within it: %v, %q, want %v, %q", ids, first(), clone, root)
 	}
 	git("gc", "-q")
 	git("remote", "add", "origin", "git@Example.org:o/n.git")
 	git("worktree", "add", "-q", "wt")
-	if ids, first := Identity(filepath.Join(dir, "wt")); ids[0] != "remote:example.org/o/n" || first() != root {
+	if _, ids, first := Identity(filepath.Join(dir, "wt")); ids[0] != "remote:example.org/o/n" || first() != root {
 		t.Errorf("a worktree: %v, %q", ids, first())
 	}
 }
