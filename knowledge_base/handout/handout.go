@@ -127,46 +127,15 @@ var (
 	fence = regexp.MustCompile("(?m)^```.*$")
 )
 
-// change is a diff in words, since one line cannot show its own lines.
+// change is the changed lines of a diff on one line.
 func change(diff string) string {
-	var parts, old, now []string
-	end := func() {
-		was, is := strings.Join(old, ", "), strings.Join(now, ", ")
-		switch {
-		case was == "" && is == "":
-		case was == is:
-			parts = append(parts, "the white space of "+is)
-		case was == "":
-			parts = append(parts, "added "+is)
-		case is == "":
-			parts = append(parts, "removed "+was)
-		default:
-			parts = append(parts, was+" → "+is)
-		}
-		old, now = nil, nil
-	}
+	var out []string
 	for l := range strings.SplitSeq(diff, "\n") {
-		code := ""
-		if l != "" {
-			code = plain(l[1:])
-		}
-		if code != "" && !strings.Contains(code, "`") {
-			code = "`" + code + "`"
-		}
-		switch {
-		case strings.HasPrefix(l, "-") && code != "":
-			if len(now) > 0 {
-				end()
-			}
-			old = append(old, code)
-		case strings.HasPrefix(l, "+") && code != "":
-			now = append(now, code)
-		default:
-			end()
+		if code := plain(l); len(code) > 1 && strings.ContainsRune("-+", rune(code[0])) {
+			out = append(out, code[:1]+" "+strings.TrimSpace(code[1:]))
 		}
 	}
-	end()
-	return strings.Join(parts, "; ")
+	return strings.Join(out, "; ")
 }
 
 // plain is a text on one line that cannot end a mark.

@@ -38,17 +38,15 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestLines: a change keeps its lines in the skill, and is put into words in the section.
+// TestLines: a change keeps its lines in the skill, and is on one line in the section.
 func TestLines(t *testing.T) {
 	c := example("id", 1)
 	for diff, want := range map[string]string{
-		"-x--\n-y\n+z":                "`x--`, `y` → `z`",
-		"-x\n+y\n-z":                  "`x` → `y`; removed `z`",
-		"-x\n+y\n common\n+z\n+w":     "`x` → `y`; added `z`, `w`",
-		"-    x\n+\tx":                "the white space of `x`",
-		"+<!-- a -->\n+":              "added `<!-- a -- >`",
-		"+a `quoted` word\n-\n+--b\n": "added a `quoted` word; added `--b`",
-		"-\treturn 1\n+\treturn 2":    "`return 1` → `return 2`",
+		"-x--\n-y\n+z":              "- x--; - y; + z",
+		"-x\n common\n+z":           "- x; + z",
+		"-    x\n+\tx":              "- x; + x",
+		"+<!-- a -->\n+":            "+ <!-- a -- >",
+		"+a `quoted` word\n-\n+--b": "+ a `quoted` word; + --b",
 	} {
 		c.Solution = []string{"Changed in a.go:\n```diff\n" + diff + "\n```"}
 		if section, _ := Section(nil, []*card.Card{c}); !strings.Contains(section, "want 2 → Changed in a.go: "+want+" (id)\n") {
