@@ -58,20 +58,13 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, fmt.Errorf("open knowledge base: %w", err)
 	}
 	if s.opts.Watch { // before the files are read: nothing is missed
-		months, err := s.folder.Months()
-		if err != nil {
-			return nil, fmt.Errorf("open knowledge base: %w", err)
-		}
-		s.watch = folder.StartWatch(dir, months)
+		s.watch.mark = s.folder.Mark()
 	}
 	err = s.load(context.Background(), nil)
 	if err == nil {
 		err = s.unlessReadOnly(errors.Join(s.detectHandReviews(), s.sweepMonths()))
 	}
 	if err != nil {
-		if s.watch != nil {
-			err = errors.Join(err, s.watch.Close())
-		}
 		return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
 	}
 	return s, nil

@@ -3,25 +3,42 @@ package knowledgebase
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 )
+
+// watchEvery is how long an answer may rely on what the folder held: a page asks for many cards.
+const watchEvery = 100 * time.Millisecond
+
+// watch is what the folder held when it was looked at last.
+type watch struct {
+	mu   sync.Mutex
+	at   time.Time
+	mark uint64
+}
 
 // refreshWatched reads a watched folder again if anything happened in it. No lock is held.
 func (s *Store) refreshWatched() error {
-	if s.watch == nil {
+	if !s.opts.Watch {
 		return nil
 	}
-	if !s.watch.Changed() {
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	if time.Since(s.watch.at) < watchEvery {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ErrClosed
+	mark := s.folder.Mark()
+	if mark != s.watch.mark {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			return ErrClosed
+		}
+		if err := s.refresh(); err != nil {
+			return fmt.Errorf("look at the changes in %s: %w", s.dir, err)
+		}
 	}
-	if err := s.refresh(); err != nil {
-		s.watch.Record()
-		return fmt.Errorf("look at the changes in %s: %w", s.dir, err)
-	}
+	s.watch.at, s.watch.mark = time.Now(), mark
 	return nil
 }
 

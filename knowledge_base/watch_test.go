@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"anamnesis/knowledge_base/internal/folder"
 )
 
 // eventually waits until what a watched folder tells has arrived.
@@ -22,55 +20,46 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// What a user does in the folder is in the next answer of a live process,
-// with a watch and, where the system gives none, without.
+// What a user does in the folder is in the next answer of a live process.
 func TestWatch(t *testing.T) {
-	for _, polling := range []bool{false, true} {
-		dir := t.TempDir()
-		writer := personStore(t, dir)
-		path := mustPut(t, writer, newCard("k1", "the zanzibar gate", "it is shut at night"))
-		s, err := Open(dir, &Options{Now: fixedNow, Watch: true})
+	dir := t.TempDir()
+	writer := personStore(t, dir)
+	path := mustPut(t, writer, newCard("k1", "the zanzibar gate", "it is shut at night"))
+	s, err := Open(dir, &Options{Now: fixedNow, Watch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := func(query string) string {
+		hits, err := s.Search(t.Context(), Query{Text: query})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if polling {
-			if err := s.watch.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s.watch = new(folder.Watch)
-		}
-		found := func(query string) string {
-			hits, err := s.Search(t.Context(), Query{Text: query})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return strings.Join(ids(hits), " ")
-		}
-		if got := found("zanzibar gate"); got != "k1" {
-			t.Fatalf("found %q", got)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(strings.Replace(string(text), "zanzibar", "timbuktu", 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "an edit", func() bool { return found("timbuktu gate") == "k1" && found("zanzibar") == "" })
-		february := newCard("k2", "the samarkand road", "it is long")
-		february.Created = day.AddDate(0, 1, 0)
-		mustPut(t, writer, february)
-		eventually(t, "a card in a new month", func() bool { return found("samarkand road") == "k2" })
-		if err := os.WriteFile(filepath.Join(dir, "2026-01", "broken.md"), []byte("---"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "a broken card", func() bool { return len(s.List()) == 2 && len(s.Broken()) == 1 })
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "a removal", func() bool { return found("timbuktu gate") == "" && len(s.List()) == 1 })
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		return strings.Join(ids(hits), " ")
+	}
+	if got := found("zanzibar gate"); got != "k1" {
+		t.Fatalf("found %q", got)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "zanzibar", "timbuktu", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an edit", func() bool { return found("timbuktu gate") == "k1" && found("zanzibar") == "" })
+	february := newCard("k2", "the samarkand road", "it is long")
+	february.Created = day.AddDate(0, 1, 0)
+	mustPut(t, writer, february)
+	eventually(t, "a card in a new month", func() bool { return found("samarkand road") == "k2" })
+	if err := os.WriteFile(filepath.Join(dir, "2026-01", "broken.md"), []byte("---"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a broken card", func() bool { return len(s.List()) == 2 && len(s.Broken()) == 1 })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a removal", func() bool { return found("timbuktu gate") == "" && len(s.List()) == 1 })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

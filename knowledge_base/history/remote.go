@@ -89,7 +89,11 @@ func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
 	if err := r.acceptPacks(q); err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
-	return theirs, r.replace(fetchedRefs+strings.TrimPrefix(branch, "refs/heads/"), []byte(theirs+"\n"))
+	ref := filepath.Join(r.git, filepath.FromSlash(fetchedRefs+strings.TrimPrefix(branch, "refs/heads/")))
+	if err := os.MkdirAll(filepath.Dir(ref), durable.DirMode); err != nil {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	return theirs, durable.WriteVia(durable.OS{}, filepath.Join(q.git, "fetched"), ref, []byte(theirs+"\n"))
 }
 
 // quarantine makes a repository that reads the folder's objects as alternates, for a remote, a name or

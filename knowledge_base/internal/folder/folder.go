@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
@@ -113,6 +114,21 @@ func (f *Folder) Paths() (paths []string, broken []Broken, err error) {
 		}
 	}
 	return paths, broken, nil
+}
+
+// Mark is a number that changes when a file beside the cards is changed, added or removed.
+func (f *Folder) Mark() uint64 {
+	h := fnv.New64a()
+	months, _ := f.Months() // what cannot be listed is reported by who reads it
+	for _, m := range months {
+		entries, _ := os.ReadDir(f.path(m))
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil {
+				fmt.Fprintln(h, m, e.Name(), info.Size(), info.ModTime().UnixNano())
+			}
+		}
+	}
+	return h.Sum64()
 }
 
 // ReadAll reads files, several at once. A file with the bytes of a known one, which is keyed by
