@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 )
 
@@ -176,27 +177,7 @@ func (p Pattern) Match(tool, args string) bool {
 
 // MatchCommand reports whether a tool's command fits the pattern.
 func (p Pattern) MatchCommand(tool, command string) bool {
-	return p.Tool == tool && (p.Command == "" || like(strings.TrimSpace(command), p.Command))
-}
-
-// like reports whether text fits pattern, in which * matches any text.
-func like(text, pattern string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return text == pattern
-	}
-	rest, ok := strings.CutPrefix(text, parts[0])
-	if !ok {
-		return false
-	}
-	for _, p := range parts[1 : len(parts)-1] {
-		i := strings.Index(rest, p)
-		if i < 0 {
-			return false
-		}
-		rest = rest[i+len(p):]
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
+	return p.Tool == tool && (p.Command == "" || shell.Glob(p.Command, strings.TrimSpace(command)))
 }
 
 // Streak is a call repeated without any other in between, even if it changed the world. It is

@@ -121,26 +121,3 @@ func strictest(rules []Rule, match func(Rule) bool) (Rule, bool) {
 func Tightening(rules []Rule) []Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Verdict == Allow })
 }
-
-// glob compares a word with a pattern in which * and ? match characters.
-func glob(pattern, word string) bool {
-	p := []rune(pattern)
-	w := []rune(word)
-	star, from := -1, 0
-	i, j := 0, 0
-	for j < len(w) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, from = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == w[j]):
-			i, j = i+1, j+1
-		case star >= 0:
-			from++
-			i, j = star+1, from
-		default:
-			return false
-		}
-	}
-	return strings.Trim(string(p[i:]), "*") == ""
-}

@@ -119,7 +119,7 @@ func fits(pattern []string, words []shell.Word) bool {
 		if i > 0 && p == "*" && i == len(pattern)-1 {
 			return true
 		}
-		if i >= len(words) || words[i].Dynamic || !glob(p, words[i].Text) || p != "*" && climbs(words[i].Text) && !climbs(p) {
+		if i >= len(words) || words[i].Dynamic || !shell.Glob(p, words[i].Text) || p != "*" && climbs(words[i].Text) && !climbs(p) {
 			return false
 		}
 	}
@@ -169,7 +169,7 @@ func names(rule Rule, s shell.Simple, maybe bool) bool {
 	if pattern[0] == ">" || pattern[0] == "<" {
 		return slices.ContainsFunc(s.Redirects, func(r shell.Redirect) bool {
 			fit := strings.Contains(r.Op, pattern[0]) && !strings.HasPrefix(r.Op, "<<") && !duplicates(r)
-			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 && (glob(pattern[1], r.File.Text) || glob(pattern[1], path.Clean(r.File.Text))))
+			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 && (shell.Glob(pattern[1], r.File.Text) || shell.Glob(pattern[1], path.Clean(r.File.Text))))
 		})
 	}
 	if len(s.Words) == 0 {
@@ -179,7 +179,7 @@ func names(rule Rule, s shell.Simple, maybe bool) bool {
 		if w.Dynamic {
 			return maybe
 		}
-		return glob(p, w.Text) || first && glob(p, path.Base(w.Text))
+		return shell.Glob(p, w.Text) || first && shell.Glob(p, path.Base(w.Text))
 	}
 	if !fit(pattern[0], s.Words[0], true) {
 		return false
