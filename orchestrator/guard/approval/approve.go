@@ -4,6 +4,7 @@ package approval
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -25,6 +26,15 @@ func ParseMode(s string) (Mode, error) {
 		return m, nil
 	}
 	return "", fmt.Errorf("approval mode %q: want ask, edits, auto or deny", s)
+}
+
+// StricterMode returns the stricter of two modes; an empty mode is no limit.
+func StricterMode(a, b Mode) Mode {
+	list := []Mode{ModeAuto, ModeEdits, ModeAsk, ModeDeny}
+	if at := max(slices.Index(list, a), slices.Index(list, b)); at >= 0 {
+		return list[at]
+	}
+	return a
 }
 
 // Facts is the input of a decision: a call's tool and what its spec declares.
@@ -135,4 +145,13 @@ func decision(v Verdict, by string, f Facts, refusal string) Decision {
 		return Decision{Verdict: Ask, By: by, Text: fmt.Sprintf("Allow %s?", f.Tool)}
 	}
 	return Decision{Verdict: Refuse, By: by, Text: refusal}
+}
+
+// StricterDecision returns the stricter of two decisions on a call; the first if they are
+// equal.
+func StricterDecision(a, b Decision) Decision {
+	if b.Verdict.rank() > a.Verdict.rank() {
+		return b
+	}
+	return a
 }

@@ -30,45 +30,37 @@ func Interprets(program string) bool {
 	return slices.Contains(strings.Fields(interpreters), strings.TrimRight(program, "0123456789.-"))
 }
 
-// risky returns the options with which a program runs other programs, or writes to places that
-// its other arguments do not show: prefixes, or with "!" whole words. nil: none is known.
-func risky(program string) []string {
-	switch program {
-	case "git":
-		return []string{"-c", "--config-env", "--exec-path", "--git-dir", "--work-tree", "-C", "-O", "--open-files-in-pager", "--ext-diff", "--textconv",
-			"--upload-pack", "--receive-pack", "-u", "-x", "--exec", "--output", "--extcmd", "--tool", "-i", "!bisect", "!filter-branch", "!submodule", "!config",
-			"!difftool", "!mergetool", "!rebase", "!alias", "!hook", "!maintenance", "!daemon", "!credential", "!remote-ext", "!help",
-			"!instaweb", "!send-email", "--sendmail-cmd", "!for-each-repo", "!p4", "!svn", "!gui", "!citool"}
-	case "find":
-		return []string{"-exec", "-ok", "-delete", "-fprint", "-fls"}
-	case "tar", "bsdtar":
-		return []string{"--checkpoint-action", "--to-command", "-I", "--use-compress-program", "--info-script", "--new-volume-script", "-F", "--rsh-command", "-P", "--absolute-names"}
-	case "rsync":
-		return []string{"-e", "--rsh", "--rsync-path"}
-	case "ssh", "scp", "sftp":
-		return []string{"-o", "-F", "-S", "-D"}
-	case "rg":
-		return []string{"--pre", "--hostname-bin"}
-	case "sort":
-		return []string{"--compress-program", "-o", "--output", "-T"}
-	case "man", "less", "more":
-		return []string{"-P", "--pager", "-H", "--html", "+", "-o", "-O", "-k", "--lesskey"}
-	case "go":
-		return []string{"-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-C", "!generate", "!env", "!tool"}
-	case "env":
-		return []string{"-S", "--split-string", "-C", "--chdir"}
-	case "xargs":
-		return []string{"-a", "--arg-file"}
-	case "printf", "test", "[":
-		return []string{"-v", "-R"}
-	case "make", "gmake":
-		return []string{"SHELL=", "-f", "--file", "--makefile", "--eval", "-C", "--directory", "-I"}
-	case "npm", "npx", "pnpm", "yarn":
-		return []string{"--script-shell", "--node-options", "--prefix", "-C"}
-	case "curl", "wget":
-		return []string{"-K", "--config", "-o", "-O", "--output", "--remote-name", "-T", "--upload-file", "--use-askpass", "-i", "--input-file", "-P", "-e", "--execute"}
+// risky are the options with which programs run other programs, or write to places that their other arguments do
+// not show, in lines that begin with programs: prefixes, or with "!" whole words.
+const risky = `
+git: -c --config-env --exec-path --git-dir --work-tree -C -O --open-files-in-pager --ext-diff --textconv
+git: --upload-pack --receive-pack -u -x --exec --output --extcmd --tool -i !bisect !filter-branch !submodule !config
+git: !difftool !mergetool !rebase !alias !hook !maintenance !daemon !credential !remote-ext !help !instaweb
+git: !send-email --sendmail-cmd !for-each-repo !p4 !svn !gui !citool
+find: -exec -ok -delete -fprint -fls
+tar bsdtar: --checkpoint-action --to-command -I --use-compress-program --info-script --new-volume-script -F
+tar bsdtar: --rsh-command -P --absolute-names
+rsync: -e --rsh --rsync-path
+ssh scp sftp: -o -F -S -D
+rg: --pre --hostname-bin
+sort: --compress-program -o --output -T
+man less more: -P --pager -H --html + -o -O -k --lesskey
+go: -exec --exec -toolexec --toolexec -vettool --vettool -C !generate !env !tool
+env: -S --split-string -C --chdir
+xargs: -a --arg-file
+printf test [: -v -R
+make gmake: SHELL= -f --file --makefile --eval -C --directory -I
+npm npx pnpm yarn: --script-shell --node-options --prefix -C
+curl wget: -K --config -o -O --output --remote-name -T --upload-file --use-askpass -i --input-file -P -e --execute`
+
+// riskyOptions returns those of a program; nil: none is known.
+func riskyOptions(program string) (options []string) {
+	for line := range strings.Lines(risky) {
+		if programs, list, _ := strings.Cut(line, ": "); slices.Contains(strings.Fields(programs), program) {
+			options = append(options, strings.Fields(list)...)
+		}
 	}
-	return nil
+	return options
 }
 
 // plainSed is a script that only prints or deletes; plainFlags are those of an s command that
@@ -129,7 +121,7 @@ func opaque(s shell.Simple) string {
 	case program == "sed":
 		return sedScript(s, dynamic)
 	}
-	options := risky(program)
+	options := riskyOptions(program)
 	if options != nil && dynamic {
 		return program + " has options that run programs, and one of its words is only known when it runs"
 	}
@@ -243,7 +235,7 @@ func fed(commands []shell.Simple, at int) string {
 			own = own[:max(0, len(own)-len(commands[i].Words))]
 		}
 		if !slices.Contains(strings.Fields(wrappers), program) {
-			if risky(program) != nil || Interprets(program) || IsShell(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
+			if riskyOptions(program) != nil || Interprets(program) || IsShell(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
 				return program + " gets words from xargs"
 			}
 			via = ""
