@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -207,61 +208,36 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. A value reaches a command through its environment or a file it reads itself, never through its arguments.",
 			redact.Markers(string(args))[0])
 	}
-	var fields map[string]any
+	var fields struct {
+		Path string `json:"path"`
+	}
 	if err := json.Unmarshal(args, &fields); err != nil {
 		return nil, refuse("%v.", err)
 	}
-	path, _ := fields["path"].(string)
-	if path == "" {
+	if fields.Path == "" {
 		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. WriteFile and StrReplaceFile put it back.", redact.Markers(string(args))[0])
 	}
-	if redact.HasMarker(path) {
+	if redact.HasMarker(fields.Path) {
 		return nil, refuse("a path cannot hold a marker of a secret.")
 	}
-	file, err := env.Resolve(path)
+	file, err := env.Resolve(fields.Path)
 	if err != nil {
 		return nil, refuse("%v.", err)
 	}
-	delete(fields, "path")
-	var unknown []string
-	restored := eachText(fields, func(s string) string {
-		return redact.ReplaceMarkers(s, func(m string) string {
-			secret, err := j.vault.Lookup(m, file)
-			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot hold it
-				err = fmt.Errorf("%s is the marker of bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
-			}
-			if err != nil {
-				unknown = append(unknown, err.Error())
-			}
-			return secret
-		})
-	}).(map[string]any)
-	if len(unknown) > 0 {
-		return nil, refuse("%s. Nothing was written.", unknown[0])
-	}
-	restored["path"] = path
-	out, err := json.Marshal(restored)
-	if err != nil {
-		return nil, refuse("%v.", err)
-	}
-	return out, nil
-}
-
-// eachText returns a decoded JSON value with each of its strings changed.
-func eachText(v any, change func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return change(v)
-	case []any:
-		for i := range v {
-			v[i] = eachText(v[i], change)
+	var unknown error
+	out := redact.ReplaceMarkers(string(args), func(m string) string {
+		secret, err := j.vault.Lookup(m, file)
+		if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot hold it
+			err = fmt.Errorf("%s is the marker of bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
 		}
-	case map[string]any:
-		for k := range v {
-			v[k] = eachText(v[k], change)
-		}
+		unknown = cmp.Or(unknown, err)
+		quoted, _ := json.Marshal(secret) // a text always encodes
+		return string(quoted[1 : len(quoted)-1])
+	})
+	if unknown != nil {
+		return nil, refuse("%v. Nothing was written.", unknown)
 	}
-	return v
+	return json.RawMessage(out), nil
 }
 
 // RedactText redacts a text that is shown and not recorded.
