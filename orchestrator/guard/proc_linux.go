@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -219,16 +219,7 @@ func (p proc) name() string {
 	if err != nil || line == "" {
 		line = p.comm
 	}
-	runes := []rune(strings.ToValidUTF8(line, "�"))
-	for i, r := range runes {
-		if !unicode.IsPrint(r) {
-			runes[i] = ' '
-		}
-	}
-	if len(runes) > maxNameRunes {
-		return string(runes[:maxNameRunes-1]) + "…"
-	}
-	return string(runes)
+	return quote.ClipMarked(quote.Squash(line), maxNameRunes)
 }
 
 // bootID identifies this boot of the machine; empty if unknown.

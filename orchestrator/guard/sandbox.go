@@ -34,6 +34,18 @@ func ParseConfinement(s string) (Confinement, error) {
 	return "", fmt.Errorf("sandbox %q: want world, read-only or off", s)
 }
 
+// StricterConfinement returns the stricter of two confinements; an empty one is ConfineWorld.
+func StricterConfinement(a, b Confinement) Confinement {
+	list := []Confinement{ConfineOff, ConfineWorld, ConfineReadOnly}
+	at := func(c Confinement) int {
+		if c == "" {
+			c = ConfineWorld
+		}
+		return slices.Index(list, c)
+	}
+	return list[max(at(a), at(b), 0)]
+}
+
 // SandboxOptions configure a sandbox. Directories are absolute and without links.
 type SandboxOptions struct {
 	Confine Confinement // "": ConfineWorld

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 )
 
@@ -71,7 +72,7 @@ func (p configPlace) inert(text string) (kept string, dropped []string) {
 			if strings.HasPrefix(strings.TrimSpace(bare), "[") {
 				readable = false // the section of the following settings is unknown
 			}
-			dropped = append(dropped, firstRunes(strings.TrimSpace(bare)))
+			dropped = append(dropped, quote.ClipMarked(quote.Squash(bare), maxNamedRunes))
 		case readable && p.trusts(section, sub, m, bare), readable && p.inertSetting(section, sub, strings.ToLower(m[1]), strings.TrimSpace(m[2])):
 			out.WriteString(line)
 		default:
@@ -79,11 +80,14 @@ func (p configPlace) inert(text string) (kept string, dropped []string) {
 			if sub != "" {
 				name = section + "." + sub + "." + m[1]
 			}
-			dropped = append(dropped, firstRunes(name))
+			dropped = append(dropped, quote.ClipMarked(quote.Squash(name), maxNamedRunes))
 		}
 	}
 	return out.String(), dropped
 }
+
+// maxNamedRunes bounds what is quoted of a line of a configuration.
+const maxNamedRunes = 60
 
 // freeText are the inert settings with a free text, which git writes in quotes and with
 // escapes.
@@ -138,20 +142,4 @@ func eachSetting(text string, visit func(section, sub string, m []string)) {
 
 func configLine(section, sub, line string) string {
 	return section + "\x00" + sub + "\x00" + strings.TrimSpace(line)
-}
-
-// maxNamedRunes bounds what is quoted of a line of a configuration.
-const maxNamedRunes = 60
-
-func firstRunes(s string) string {
-	runes := []rune(strings.ToValidUTF8(s, "?"))
-	for i, r := range runes {
-		if r < ' ' || r == 0x7f {
-			runes[i] = '?'
-		}
-	}
-	if len(runes) > maxNamedRunes {
-		return string(runes[:maxNamedRunes]) + "…"
-	}
-	return string(runes)
 }
