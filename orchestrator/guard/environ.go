@@ -5,33 +5,25 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/redact"
 )
 
-// The names that are kept from commands beside those whose values are redacted
-// ([redact.SecretName]), compared in upper case. A name is dropped if it equals, begins with,
-// ends with or contains one of these, or has one of secretWords between underscores.
+// secretVariable matches the names, in upper case, that are kept from commands beside those whose values are redacted
+// ([redact.SecretName]).
 //
 // Also dropped are variables whose value has the form of a known secret, is a URL with a
 // password (DATABASE_URL, a proxy with credentials) or contains a password
 // (Server=x;Password=y), and variables that run code before the command does (BASH_ENV, ENV,
 // exported shell functions).
-const (
-	secretWords = "TOKENS COOKIE COOKIES WEBHOOK"
-	secretNames = "MYSQL_PWD NETRC SSH_AUTH_SOCK SSH_ASKPASS GIT_ASKPASS GPG_AGENT_INFO " +
-		"GOOGLE_APPLICATION_CREDENTIALS KUBECONFIG DOCKER_AUTH_CONFIG " +
-		"BASH_ENV ENV PROMPT_COMMAND SHELLOPTS BASHOPTS PS4"
-	secretPrefixes = "OPENAI_ ANTHROPIC_ AWS_ AZURE_ GEMINI_ MISTRAL_ DEEPSEEK_ MOONSHOT_ KIMI_ " +
-		"OPENROUTER_ GROQ_ COHERE_ HF_ HUGGINGFACE_ TAVILY_ BRAVE_ VAULT_ BASH_FUNC_"
-	secretSuffixes = "_KEY _KEYS APIKEY APIKEYS SSHKEY TOKEN TOKENS _PAT _PWD _PASS _AUTH _COOKIE _DSN _CREDS"
-	secretParts    = "API_KEY APIKEY SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL PRIVATE_KEY ACCESS_KEY ACCESS_TOKEN AUTH_TOKEN API_TOKEN"
-)
+var secretVariable = shell.Pattern(`^(MYSQL_PWD|NETRC|SSH_AUTH_SOCK|SSH_ASKPASS|GIT_ASKPASS|GPG_AGENT_INFO|` +
+	`GOOGLE_APPLICATION_CREDENTIALS|KUBECONFIG|DOCKER_AUTH_CONFIG|BASH_ENV|ENV|PROMPT_COMMAND|SHELLOPTS|BASHOPTS|PS4)$|` +
+	`^(OPENAI|ANTHROPIC|AWS|AZURE|GEMINI|MISTRAL|DEEPSEEK|MOONSHOT|KIMI|OPENROUTER|GROQ|COHERE|HF|HUGGINGFACE|TAVILY|BRAVE|VAULT|BASH_FUNC)_|` +
+	`(_KEYS?|APIKEYS?|SSHKEY|TOKENS?|_PAT|_PWD|_PASS|_AUTH|_COOKIE|_DSN|_CREDS)$|(^|_)(TOKENS|COOKIES?|WEBHOOK)(_|$)|` +
+	`API_?KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|PRIVATE_KEY|ACCESS_KEY|ACCESS_TOKEN|AUTH_TOKEN|API_TOKEN`)
 
 // gitConfigCount begins the variable with the number of git's configuration variables.
 const gitConfigCount = "GIT_CONFIG_COUNT="
-
-// harmless are names a rule above would match although they hold no secret.
-const harmless = "OLDPWD"
 
 // fixed are variables of every command: no pager, no colours, no editor and no question that
 // waits for a user.
@@ -50,6 +42,10 @@ func Environ(env []string) (kept []string) {
 	}
 	password := regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@|(?i:\b(?:password|passwd|pwd|secret|token|api_?key)=[^&;\s])`)
 	known, gitValue := redact.New(nil, nil), false
+	holdsSecret := func(value string) bool { // in the form of a provider's key, say
+		_, found := known.Text(value)
+		return len(found) > 0
+	}
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
 		if !ok || name == "" {
@@ -57,7 +53,7 @@ func Environ(env []string) (kept []string) {
 		}
 		switch {
 		case overridden[name], name == supervisorMark, name == RunVariable:
-		case secretName(name), password.MatchString(value), holdsSecret(known, value):
+		case secretName(name), password.MatchString(value), holdsSecret(value):
 			gitValue = gitValue || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
 		default:
 			kept = append(kept, kv)
@@ -69,27 +65,8 @@ func Environ(env []string) (kept []string) {
 	return append(kept, set...)
 }
 
-// holdsSecret reports whether a value has the form of a secret, such as a provider's key,
-// under any variable name.
-func holdsSecret(r *redact.Redactor, value string) bool {
-	_, found := r.Text(value)
-	return len(found) > 0
-}
-
 // secretName reports whether a variable's name implies a secret.
 func secretName(name string) bool {
 	upper := strings.ToUpper(name)
-	if slices.Contains(strings.Fields(harmless), upper) {
-		return false
-	}
-	if redact.SecretName(upper) || slices.Contains(strings.Fields(secretNames), upper) {
-		return true
-	}
-	if slices.ContainsFunc(strings.Split(upper, "_"), func(word string) bool { return slices.Contains(strings.Fields(secretWords), word) }) {
-		return true
-	}
-	has := func(list string, is func(name, part string) bool) bool {
-		return slices.ContainsFunc(strings.Fields(list), func(part string) bool { return is(upper, part) })
-	}
-	return has(secretPrefixes, strings.HasPrefix) || has(secretSuffixes, strings.HasSuffix) || has(secretParts, strings.Contains)
+	return upper != "OLDPWD" && (redact.SecretName(upper) || secretVariable().MatchString(upper))
 }

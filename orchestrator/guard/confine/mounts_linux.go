@@ -16,8 +16,9 @@ import (
 // graft is a piece of the file tree, held by a descriptor before the tree is changed and
 // attached at its place afterwards.
 type graft struct {
-	path string
-	fd   int
+	path     string
+	fd       int
+	readOnly bool
 }
 
 func takeGraft(path string) (graft, error) {
@@ -25,10 +26,14 @@ func takeGraft(path string) (graft, error) {
 	if err != nil {
 		return graft{}, fmt.Errorf("hold %s: %w", path, err)
 	}
-	return graft{path, fd}, nil
+	return graft{path: path, fd: fd}, nil
 }
 
-// put attaches the piece at its path, which it creates in a new tree.
+// devicesKept are the devices without access to hardware.
+const devicesKept = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom"
+
+// put attaches the piece at its path, which it creates in a new tree. Except for the kept devices, neither devices nor
+// set-user-id programs work in it.
 func (g graft) put() error {
 	info, err := os.Lstat(g.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -42,7 +47,14 @@ func (g graft) put() error {
 	if err := unix.MoveMount(g.fd, "", unix.AT_FDCWD, g.path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount %s: %w", g.path, err)
 	}
-	return unix.Close(g.fd)
+	var attrs uint64
+	if !slices.Contains(strings.Fields(devicesKept), g.path) {
+		attrs = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID
+	}
+	if g.readOnly {
+		attrs |= unix.MOUNT_ATTR_RDONLY
+	}
+	return errors.Join(setAttr(g.path, unix.AT_RECURSIVE, attrs, 0), unix.Close(g.fd))
 }
 
 // makeRoom creates what the piece is mounted on: a directory, or an empty file.
@@ -154,23 +166,24 @@ func (f *Fork) overlay(name, lower, at string) error {
 	return nil
 }
 
-// pieces are the kept pieces of the earlier tree.
+// pieces are the kept pieces of the earlier tree, in the order in which they are attached.
 type pieces struct {
-	readable, open, devices, protected []graft
-	late                               []graft // in a hidden directory that is covered last
+	first, last []graft // before and after the world becomes read-only, if it does
+	late        []graft // in a hidden directory that is covered last
 }
 
 func hold(c *Spec) (p pieces, err error) {
 	protected := c.protected()
 	for _, of := range []struct {
-		to    *[]graft
-		paths []string
+		to       *[]graft
+		readOnly bool
+		paths    []string
 	}{
-		{&p.readable, Existing(c.Readable)},
-		{&p.open, slices.Concat([]string{c.World}, c.Writable, pinned(c.World, protected), Existing(c.Sockets))},
-		{&p.protected, protected},
-		{&p.late, NonEmpty(c.Cache)},
-		{&p.devices, Existing(strings.Fields(devicesKept))},
+		{&p.first, true, Existing(c.Readable)},
+		{&p.first, false, slices.Concat([]string{c.World}, c.Writable, pinned(c.World, protected), Existing(c.Sockets))},
+		{&p.last, false, Existing(strings.Fields(devicesKept))},
+		{&p.last, true, protected},
+		{&p.late, false, NonEmpty(c.Cache)},
 	} {
 		for _, path := range of.paths {
 			from := path
@@ -181,19 +194,16 @@ func hold(c *Spec) (p pieces, err error) {
 			if err != nil {
 				return p, err
 			}
-			g.path = path
+			g.path, g.readOnly = path, of.readOnly
 			*of.to = append(*of.to, g)
 		}
 	}
 	return p, nil
 }
 
-// attach attaches the pieces that are not late, each with its rights.
+// attach attaches the pieces that are not late.
 func (p pieces) attach(c *Spec) error {
-	if err := putReadOnly(p.readable); err != nil {
-		return err
-	}
-	if err := putAll(p.open); err != nil {
+	if err := putAll(p.first); err != nil {
 		return err
 	}
 	if c.ReadOnly {
@@ -201,10 +211,7 @@ func (p pieces) attach(c *Spec) error {
 			return err
 		}
 	}
-	if err := putAll(p.devices); err != nil {
-		return err
-	}
-	return putReadOnly(p.protected)
+	return putAll(p.last)
 }
 
 // protected returns what stays read-only in the world. For a link it protects the target, if
@@ -235,32 +242,9 @@ func pinned(world string, protected []string) []string {
 	return slices.Compact(out)
 }
 
-// devicesKept are the devices without access to hardware.
-const devicesKept = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom"
-
-// putAll attaches pieces. Except for the kept devices, neither devices nor set-user-id
-// programs work in them.
 func putAll(all []graft) error {
 	for _, g := range all {
 		if err := g.put(); err != nil {
-			return err
-		}
-		if slices.Contains(strings.Fields(devicesKept), g.path) {
-			continue
-		}
-		if err := setAttr(g.path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func putReadOnly(all []graft) error {
-	if err := putAll(all); err != nil {
-		return err
-	}
-	for _, g := range all {
-		if err := setAttr(g.path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY, 0); err != nil {
 			return err
 		}
 	}
