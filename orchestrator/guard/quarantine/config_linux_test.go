@@ -49,9 +49,9 @@ func TestInertConfig(t *testing.T) {
 
 // TestSettings: a configuration is read as git reads it; what git refuses ends a line, not the file.
 func TestSettings(t *testing.T) {
-	text := "\uFEFF[Core]\n\tfsMonitor = \"a b\" # c\n\tx-9 = 1\n\t? = 2\n[a.b] k\n[remote \"o\\\"p\"]url=x;y\n[broken\nlast"
+	text := "\uFEFF[Core]\n\tfsMonitor = \"a b\" # c\n\tx-9 = 1\n\t? = 2\n[a.b] k\n[remote \"o\\\"p\"]url=x;y\n[broken\nlast\n\tk = \\\n \"a \" b\\n\\\n c \n"
 	want := []setting{{"Core", "", "fsMonitor", "a b"}, {"Core", "", "x-9", "1"}, {"a", "b", "k", ""},
-		{"remote", `o"p`, "url", "x"}, {"remote", `o"p`, "last", ""}}
+		{"remote", `o"p`, "url", "x"}, {"remote", `o"p`, "last", ""}, {"remote", `o"p`, "k", "a  b\n c"}}
 	if got := settings(text); !slices.Equal(got, want) {
 		t.Errorf("settings = %q, want %q", got, want)
 	}

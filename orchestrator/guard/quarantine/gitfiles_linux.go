@@ -164,14 +164,6 @@ func (q *Quarantine) scanPart(rel string) []string {
 	return s.added
 }
 
-// scanRepository reads the files of a repository's directory again, without what is beneath.
-func (q *Quarantine) scanRepository(rel string) []string {
-	s := q.scan(q.now, nil, nil)
-	abs := filepath.Join(q.world, rel)
-	s.gitDir(rel, abs, q.now.Dirs[rel], listDir(abs))
-	return s.added
-}
-
 // addNamed records what the user's configuration names.
 func (s *gitScan) addNamed(rel string) {
 	s.add(rel)

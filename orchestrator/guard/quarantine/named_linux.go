@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // named is the reason why a path of the world is examined although no repository contains it:
@@ -203,94 +205,45 @@ func readConfig(file string) (text string, ok bool) {
 // setting is one of a configuration of git.
 type setting struct{ section, sub, key, value string }
 
+// configToken matches what a configuration of git has next: a section, a setting, or else white space or a line.
+// Its groups are the section, its subsection, and a setting's name and value.
+var configToken = shell.Pattern(`^(?:\s+|\[([^\]"\n]+)(?:"((?:[^"\\\n]|\\.)*)"[^\]\n]*)?\]|` +
+	`([0-9A-Za-z-]+)[ \t]*(?:=(?:[ \t]|\\\r?\n)*((?:[^"\\\n#;]|\\\r?\n|\\.|"(?:[^"\\\n]|\\\r?\n|\\.)*"?)*)[^\n]*)?|[^\n]+)`)
+
+// configEscape matches what of a value, or of a subsection, does not stand for itself.
+var configEscape = shell.Pattern(`\\\r?\n|\\.|"`)
+
 // settings parses a configuration as git does, except that an error ends a line and not the
 // file.
-func settings(text string) []setting {
-	var out []setting
+func settings(text string) (out []setting) {
+	plain := func(m string) string {
+		if m == `"` || strings.HasSuffix(m, "\n") {
+			return ""
+		}
+		if i := strings.IndexByte("ntb", m[1]); i >= 0 {
+			return "\n\t\b"[i : i+1]
+		}
+		return m[1:]
+	}
 	section, sub := "", ""
-	for text = strings.TrimPrefix(text, "\uFEFF"); ; {
-		text = strings.TrimLeft(text, " \t\r\n")
-		isKey := func(r rune) bool { return r == '-' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' }
-		end := strings.IndexFunc(text, func(r rune) bool { return !isKey(r) })
+	for text = strings.TrimPrefix(text, "\uFEFF"); text != ""; {
+		m := configToken().FindStringSubmatch(text)
+		text = text[len(m[0]):]
 		switch {
-		case text == "":
-			return out
-		case text[0] == '[':
-			text = text[1:]
-			if end = strings.IndexAny(text, "]\"\n"); end < 0 || text[end] == '\n' {
-				break
+		case m[1] != "":
+			section, sub, _ = strings.Cut(strings.TrimSpace(m[1]), ".") // the old form of a subsection
+			if m[2] != "" {
+				sub = subEscape().ReplaceAllString(m[2], "$1")
 			}
-			section, sub, _ = strings.Cut(strings.TrimSpace(text[:end]), ".") // the old form of a subsection
-			if text[end] == '"' {
-				sub, text = quoted(text[end+1:])
-				end = strings.IndexAny(text, "]\n")
-			}
-			text = text[end+1:]
-			continue
-		case end == 0:
-		case end < 0:
-			return append(out, setting{section, sub, text, ""})
-		default:
-			s := setting{section, sub, text[:end], ""}
-			text = strings.TrimLeft(text[end:], " \t")
-			if rest, ok := strings.CutPrefix(text, "="); ok {
-				s.value, text = settingValue(rest)
-			}
-			out = append(out, s)
-			continue
+		case m[3] != "":
+			out = append(out, setting{section, sub, m[3], configEscape().ReplaceAllStringFunc(strings.TrimRight(m[4], " \t\r"), plain)})
 		}
-		_, text, _ = strings.Cut(text, "\n")
 	}
+	return out
 }
 
-// quoted reads the rest of a subsection's name.
-func quoted(text string) (name, rest string) {
-	for i := 0; i < len(text) && text[i] != '\n'; i++ {
-		if text[i] == '"' {
-			return name, text[i+1:]
-		}
-		if text[i] == '\\' && i+1 < len(text) {
-			i++
-		}
-		name += text[i : i+1]
-	}
-	return name, ""
-}
-
-// settingValue reads a value to the end of its line, or of its last line.
-func settingValue(text string) (value, rest string) {
-	var out strings.Builder
-	kept, inQuotes := 0, false // what is before a space at the end
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\n', c == '\r' && strings.HasPrefix(text[i:], "\r\n"), !inQuotes && (c == '#' || c == ';'):
-			_, rest, _ = strings.Cut(text[i:], "\n")
-			return out.String()[:kept], rest
-		case c == '"':
-			inQuotes = !inQuotes
-			kept = out.Len()
-		case c == '\\' && i+1 < len(text):
-			i++
-			if strings.HasPrefix(text[i:], "\r\n") {
-				i++
-			}
-			if at := strings.IndexByte("\nntb", text[i]); at < 0 {
-				out.WriteByte(text[i])
-			} else {
-				out.WriteString([]string{"", "\n", "\t", "\b"}[at])
-			}
-			kept = out.Len()
-		case !inQuotes && (c == ' ' || c == '\t'):
-			if out.Len() > 0 {
-				out.WriteByte(c)
-			}
-		default:
-			out.WriteByte(c)
-			kept = out.Len()
-		}
-	}
-	return out.String()[:kept], ""
-}
+// subEscape matches an escape in the name of a subsection.
+var subEscape = shell.Pattern(`\\(.)`)
 
 // Named returns how git reads or runs a file of a world: because the user's configuration names it,
 // by a repository that contains the file, or because the file is, or would make, a repository's own.

@@ -169,13 +169,9 @@ func (q *Quarantine) touched(e event) []string {
 	_, repository := q.now.Dirs[e.dir]
 	switch above := filepath.Dir(e.dir); {
 	case repository && (slices.Contains(strings.Fields(repositoryFiles[cmp.Or(repositoryName(e.dir), ".git")]), base) || slices.Contains(gitStateDirs, base)):
-		files := q.scanRepository(e.dir)
-		if e.isDir {
-			files = append(files, q.scanPart(path)...)
-		}
-		return files
+		return q.scanPart(e.dir)
 	case slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(e.dir))) && q.now.Dirs[above] != "":
-		return q.scanRepository(above)
+		return q.scanPart(above)
 	case !repository && slices.Contains(strings.Fields(unfinished), base) && isGitDir(e.dir, listDir(filepath.Join(q.world, e.dir))):
 		return q.scanPart(e.dir)
 	}
