@@ -40,6 +40,7 @@ func (a *app) sayCommand() *cobra.Command {
 }
 
 func (a *app) answerCommand() *cobra.Command {
+	var seq uint64
 	cmd := &cobra.Command{
 		Use:   "answer TASK [ANSWER]",
 		Short: "Answer what a task asks",
@@ -57,7 +58,7 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 			if len(args) == 1 {
 				return a.showQuestion(svc, task)
 			}
-			running, err := svc.Answer(cmd.Context(), task, 0, strings.Join(args[1:], " "), question.FromAnswer)
+			running, err := svc.Answer(cmd.Context(), task, seq, strings.Join(args[1:], " "), question.FromAnswer)
 			if err != nil {
 				return err
 			}
@@ -73,6 +74,7 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 			return nil
 		}),
 	}
+	cmd.Flags().Uint64Var(&seq, "op", 0, "answer only the question of this operation, not one that was asked since")
 	return a.jsonFlag(cmd, "the question as a JSON object")
 }
 

@@ -225,7 +225,7 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 // Question prints what a task asks, and how to answer.
 func (o *Printer) Question(task string, q *state.Question) {
 	o.Println(view.QuestionBody(&q.QuestionAsked))
-	o.Printf("(op %d) anamnesis answer %s %s\n", q.Seq, task, question.Choices(&q.QuestionAsked))
+	o.Printf("anamnesis answer %s --op %d %s\n", task, q.Seq, question.Choices(&q.QuestionAsked))
 }
 
 // task prints the row of one task.
