@@ -296,30 +296,6 @@ func JoinClose(err, closed error) error {
 	return errors.Join(err, closed)
 }
 
-// Say sends a message to a running task.
-func (s *Service) Say(ctx context.Context, task, text string) error {
-	if text == "" {
-		return Usagef("the text is empty")
-	}
-	if _, err := taskdir.ReadState(s.Home, task); err != nil {
-		return err
-	}
-	err := taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "say", Text: text})
-	if errors.Is(err, taskdir.ErrNotLive) {
-		return remedy.With(err, remedy.Request, task)
-	}
-	return err
-}
-
-// Stop ends the turn of a running task; a command that runs has the task's grace period. from says where the user
-// asks for it, as in "another terminal", and is recorded.
-func (s *Service) Stop(ctx context.Context, task, from string) error {
-	if _, err := taskdir.ReadState(s.Home, task); err != nil {
-		return err
-	}
-	return taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "stop", From: from})
-}
-
 // Tasks lists the tasks, including subagents', the one written last at the end.
 func (s *Service) Tasks() ([]taskdir.Summary, error) { return taskdir.Summaries(s.Home) }
 

@@ -18,8 +18,8 @@ import (
 // maxSubject bounds what a line quotes of one text, in bytes; the face that shows it cuts further.
 const maxSubject = 400
 
-// Line is what people are shown of one operation, in every face. Its texts are the recorded ones:
-// escape them before they are shown.
+// Line is what people are shown of one operation, in every face that shows it: Builder chooses the rows of a timeline,
+// Transcript what an export has. Its texts are the recorded ones: escape them before they are shown.
 type Line struct {
 	Icon   string   // empty: what shows a running task leaves the operation out
 	Text   string   // says it all, on one line

@@ -356,17 +356,7 @@ func (m *screen) jump(to int, git bool) tea.Cmd {
 			return doneMsg{err: err}
 		}
 	}
-	m.running = true
-	m.turn = turn{after: m.st.Last, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
-	runCtx, cancel := context.WithCancel(ctx)
-	m.cancel = cancel
-	return m.turns.Running(func() tea.Msg {
-		if err := s.Jump(runCtx, j); err != nil {
-			return turnMsg{err: err}
-		}
-		out, err := s.Run(runCtx)
-		return turnMsg{out, err}
-	})
+	return m.nextTurn(func(ctx context.Context) error { return s.Jump(ctx, j) })
 }
 
 // doneMsg is the result of a command that runs outside a turn.

@@ -288,11 +288,17 @@ func (m *screen) opened(msg openedMsg) tea.Cmd {
 	for _, w := range m.s.Opening {
 		m.print(paint.Yellow.Render("! " + clean(w)))
 	}
-	return m.run()
+	return m.run(func(context.Context) error { return nil }) // the request is recorded
+}
+
+// nextTurn runs the agent with what record adds to the task.
+func (m *screen) nextTurn(record func(context.Context) error) tea.Cmd {
+	m.turn = turn{after: m.st.Last, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
+	return m.run(record)
 }
 
 // run runs the agent until its turn ends.
-func (m *screen) run() tea.Cmd {
+func (m *screen) run(record func(context.Context) error) tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.running, m.cancel, m.begun = true, cancel, m.now
 	if m.leaving {
@@ -300,6 +306,9 @@ func (m *screen) run() tea.Cmd {
 	}
 	s := m.s
 	return m.turns.Running(func() tea.Msg {
+		if err := record(ctx); err != nil {
+			return turnMsg{err: err}
+		}
 		out, err := s.Run(ctx)
 		return turnMsg{out, err}
 	})
@@ -360,21 +369,11 @@ func (m *screen) reclaim() *session.Session {
 func (m *screen) send(text string) tea.Cmd {
 	m.printRequest(text)
 	text = m.queue.With(text)
-	if m.reclaim() == nil {
+	s := m.reclaim()
+	if s == nil {
 		return m.begin(text)
 	}
-	m.turn = turn{after: m.st.Last, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
-	m.running, m.begun = true, m.now
-	ctx, cancel := context.WithCancel(m.ctx)
-	m.cancel = cancel
-	s := m.s
-	return m.turns.Running(func() tea.Msg {
-		if err := s.Request(ctx, text); err != nil {
-			return turnMsg{err: err}
-		}
-		out, err := s.Run(ctx)
-		return turnMsg{out, err}
-	})
+	return m.nextTurn(func(ctx context.Context) error { return s.Request(ctx, text) })
 }
 
 // interrupt ends the turn.
