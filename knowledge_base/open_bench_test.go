@@ -46,8 +46,7 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 // BenchmarkFolder measures what a user waits for with 10,000 cards: opening
-// the folder and the first answer, with and without the cached model of the built-in
-// embedder, and a full rebuild; and the memory this takes.
+// the folder and the first answer, and a full rebuild; and the memory this takes.
 func BenchmarkFolder(b *testing.B) {
 	dir, set := cardFolder(b, 10_000)
 	first := func(b *testing.B) *Store {

@@ -250,7 +250,7 @@ func allAnswers(t testing.TB, s *Store, set evalSet) string {
 	return b.String()
 }
 
-// manyCards puts enough cards for latent semantic analysis, retraining on the way.
+// manyCards puts cards, searching on the way.
 func manyCards(t testing.TB, s *Store, n int) {
 	t.Helper()
 	subjects := strings.Fields("parser scheduler cache socket migration renderer login billing export index")

@@ -47,8 +47,7 @@ func (e *ConflictError) Error() string {
 
 // Options are the settings of a store; the zero value is the default.
 type Options struct {
-	// Embedder makes the vectors; nil is the built-in one, which needs no
-	// network and is trained on the cards themselves.
+	// Embedder makes vectors of the cards; nil: they are found by their words alone.
 	Embedder retrieval.Embedder
 	// VectorWait is how long a search waits for vectors that Embedder is to make
 	// before it answers without them; they are made meanwhile. 0 is

@@ -16,7 +16,7 @@ const (
 
 // EvalOptions are the settings of an evaluation; the zero value is the default.
 type EvalOptions struct {
-	Embedder Embedder // nil: the built-in one
+	Embedder Embedder // nil: none
 }
 
 // EvalResult is what an evaluation measured. The means are over the queries

@@ -12,8 +12,8 @@ import (
 )
 
 type (
-	// Document is one text to be found: its ID, when it was Created (the built-in embedder learns from the
-	// oldest), the Hash of the text, and Text, a function that always returns the same text.
+	// Document is one text to be found: its ID, the Hash of the text, and Text, a function that always
+	// returns the same text.
 	Document = vectors.Document
 	// Embedder makes vectors of texts, all of one size, and is safe for concurrent use. Fingerprint names
 	// the model and everything else that the vectors depend on; EmbedCards(ctx, texts) returns one vector
@@ -28,11 +28,9 @@ var ErrBuilding = vectors.ErrBuilding
 // DefaultVectorWait is how long [Index.Refresh] waits for an embedder.
 const DefaultVectorWait = vectors.DefaultVectorWait
 
-// Options are the settings of an index; the zero value is an index with the
-// built-in embedder that keeps nothing on disk.
+// Options are the settings of an index; the zero value is an index without vectors.
 type Options struct {
-	// Embedder makes the vectors; nil is the built-in one, which needs no
-	// network and learns from the documents themselves.
+	// Embedder makes the vectors; nil: there are none.
 	Embedder Embedder
 	// Dir is the folder in which vectors are stored; "" stores none. Its files can be
 	// deleted at any time.
@@ -41,12 +39,12 @@ type Options struct {
 	// given with Dir.
 	WriteFile func(path string, data []byte) error
 	// VectorWait is how long [Index.Refresh] waits for Embedder; 0 is
-	// [DefaultVectorWait]. The built-in embedder is waited for in any case.
+	// [DefaultVectorWait].
 	VectorWait time.Duration
 	Now        func() time.Time // nil: time.Now
 }
 
-// Index finds documents by three legs. Searching is safe for concurrent use
+// Index finds documents by two legs, or by three with an embedder. Searching is safe for concurrent use
 // while the index is not changed; after changes [Index.Refresh] brings the
 // vectors up to date.
 type Index struct {
@@ -55,8 +53,7 @@ type Index struct {
 	free  []int
 	words *lexical.Index[string]
 	grams *lexical.Index[uint64]
-	vecs  *vectors.Leg // nil: the built-in embedder
-	vectors.Latent
+	vecs  *vectors.Leg // nil: no embedder
 	cache *vectors.Cache
 	stale bool
 
@@ -102,10 +99,6 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	}
 	x.stale = true
 	var wg sync.WaitGroup
-	if x.vecs == nil {
-		oldest := x.live()
-		wg.Go(func() { x.stale = x.Learn(ctx, oldest) != nil })
-	}
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
 			for slot := 0; slot < len(x.docs) && ctx.Err() == nil; slot++ {
@@ -155,35 +148,14 @@ func (x *Index) Remove(id string) {
 	x.grams.Remove(slot, func(emit func(uint64)) { lexical.Grams(text, emit) })
 	delete(x.slots, id)
 	x.docs[slot] = Document{}
-	x.Forget(slot)
 	x.free = append(x.free, slot)
 	x.stale = true
 }
 
-// live lists the documents, oldest first, ties by id: the order in which the
-// built-in embedder learns them.
+// live lists the documents, sorted by id.
 func (x *Index) live() []Document {
-	type key struct {
-		seconds int64
-		slot    int
-	}
-	order := make([]key, 0, len(x.slots))
-	for slot, d := range x.docs {
-		if d.ID != "" {
-			order = append(order, key{d.Created.Unix(), slot})
-		}
-	}
-	slices.SortFunc(order, func(a, b key) int {
-		if a.seconds != b.seconds {
-			return cmp.Compare(a.seconds, b.seconds)
-		}
-		c, d := &x.docs[a.slot], &x.docs[b.slot]
-		return cmp.Or(c.Created.Compare(d.Created), cmp.Compare(c.ID, d.ID))
-	})
-	out := make([]Document, len(order))
-	for i, k := range order {
-		out[i] = x.docs[k.slot]
-	}
+	out := slices.DeleteFunc(slices.Clone(x.docs), func(d Document) bool { return d.ID == "" })
+	slices.SortFunc(out, func(a, b Document) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
@@ -197,13 +169,10 @@ func (x *Index) Refresh(ctx context.Context) error { return x.refresh(ctx, x.vec
 // and waits for it as long as it takes.
 func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, x.vecs.Await) }
 
-func (x *Index) refresh(ctx context.Context, external func(context.Context, []Document) error) (err error) {
-	if x.stale {
-		if x.vecs == nil {
-			external = x.Learn
-		}
-		err = external(ctx, x.live())
-		x.stale = err != nil
+func (x *Index) refresh(ctx context.Context, embed func(context.Context, []Document) error) (err error) {
+	if x.stale && x.vecs != nil {
+		err = embed(ctx, x.live())
 	}
+	x.stale = err != nil
 	return err
 }

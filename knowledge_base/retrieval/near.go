@@ -26,22 +26,17 @@ type Neighbour struct {
 	Opposed bool `json:"opposed,omitempty"`
 }
 
-// Bounds of saying the same. Of 120 cards about different things no two
-// reach 0.37; reworded lessons lie above 0.4.
 const (
-	sameLexical = 0.40 // beside a vector that agrees
-	sameCosine  = 0.35
-	aloneEnough = 0.60 // without one
-
-	// Nine of ten cards about different things have no neighbour above it.
+	// sameLexical bounds saying the same: of 120 cards about different things no two reach 0.37,
+	// and reworded lessons lie above 0.4.
+	sameLexical = 0.40
+	// relatedLexical: nine of ten cards about different things have no neighbour above it.
 	relatedLexical = 0.25
 )
 
 // IsDuplicate reports whether the two probably say the same, so that a user should
 // look at them side by side.
-func (n Neighbour) IsDuplicate() bool {
-	return n.Lexical >= aloneEnough || n.Lexical >= sameLexical && n.Cosine >= sameCosine
-}
+func (n Neighbour) IsDuplicate() bool { return n.Lexical >= sameLexical }
 
 // Related reports whether the two probably are about one thing.
 func (n Neighbour) Related() bool { return n.Lexical >= relatedLexical }
@@ -84,12 +79,8 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	}
 	sortNear(near)
 	near = near[:min(nearPool, len(near))]
-	query := x.Latent.Query(text)
 	for i := range near {
 		other := x.slots[near[i].ID]
-		if query != nil {
-			near[i].Cosine = x.Latent.Cosine(query, other, &x.docs[other])
-		}
 		clear(words)
 		x.scoreText(x.docs[other].Text(), words)
 		near[i].Lexical = min(near[i].Lexical, words[slot]/words[other])

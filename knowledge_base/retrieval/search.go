@@ -14,8 +14,7 @@ import (
 // The weights of the legs. Fixed, not tuned per set.
 const (
 	wordsWeight       = 1.0
-	gramsWeight       = 0.5
-	builtinVecWeight  = 0.3
+	gramsWeight       = 0.75
 	externalVecWeight = 1.0
 	functionWordRank  = 0.25 // of a function word in the word leg
 )
@@ -135,16 +134,14 @@ func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err
 			s.vecs[slot] = h.Cosine
 		}
 	}
-	limit := poolSize(q.K)
-	found := x.fuse(q, s, max(limit, vectors.LatentDepth))
-	x.addLatent(q.Text, found)
+	found := x.fuse(q, s, poolSize(q.K))
 	for i := range found {
 		if q.Prior != nil {
 			found[i].Score *= min(q.Prior(found[i].ID), MaxPrior)
 		}
 	}
 	sortFound(found)
-	return found[:min(limit, len(found))], err
+	return found, err
 }
 
 // fuse adds the legs that look at all documents, each divided by its best score,
@@ -180,23 +177,6 @@ func (x *Index) fuse(q Query, s *scratch, n int) []Found {
 	}
 	sortFound(out)
 	return out[:min(n, len(out))]
-}
-
-// addLatent adds the leg of the built-in embedder, which looks at the candidates.
-func (x *Index) addLatent(text string, found []Found) {
-	query := x.Latent.Query(signature(text))
-	if query == nil {
-		return
-	}
-	best := 0.0
-	for i := range found {
-		slot := x.slots[found[i].ID]
-		found[i].Evidence.Cosine = x.Latent.Cosine(query, slot, &x.docs[slot])
-		best = max(best, found[i].Evidence.Cosine)
-	}
-	for i, f := range found {
-		found[i].Score += scale(builtinVecWeight, best) * max(f.Evidence.Cosine, 0)
-	}
 }
 
 // scale is what a leg's scores are multiplied by so that the best becomes

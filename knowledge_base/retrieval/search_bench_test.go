@@ -52,8 +52,7 @@ func BenchmarkSearch10k(b *testing.B) {
 }
 
 // BenchmarkChange measures what one changed document costs the next search:
-// taking it out and in, and bringing the vectors up to date. The built-in
-// embedder learns from the oldest: it is trained anew when one of those changes.
+// taking it out and in.
 func BenchmarkChange(b *testing.B) {
 	sizes := []int{10_000}
 	if *nightly {

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	Model    model.Model        // reads spans; if nil, Reader's does
 	Reader   Reader             // nil: without a Model the extractor writes
-	Embedder retrieval.Embedder // makes the vectors of the cards; if nil, the built-in one
+	Embedder retrieval.Embedder // makes vectors of the cards; if nil, there are none
 	// Passing is called when a pass is about to ask the model, which may take minutes.
 	Passing func(op.PassBegun)
 }

@@ -18,7 +18,7 @@ import (
 // HomeRemedy is what to do about a home that cannot be used.
 const HomeRemedy = "set ANAMNESIS_HOME to a folder that you may read and write"
 
-// Embedder returns the embedding model that the user's settings name; nil is the built-in one.
+// Embedder returns the embedding model that the user's settings name; nil if they name none.
 func (s *Service) Embedder() (retrieval.Embedder, error) {
 	e, err := remote.Load(s.Home.Embedder(), s.getenv)
 	if err != nil {

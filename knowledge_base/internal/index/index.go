@@ -122,5 +122,5 @@ func findable(state card.State) bool { return state != card.Retired && state != 
 
 // document returns what a card is found by.
 func document(st *folder.File) retrieval.Document {
-	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: sha256.Sum256([]byte(st.Findable())), Text: st.Findable}
+	return retrieval.Document{ID: st.ID, Hash: sha256.Sum256([]byte(st.Findable())), Text: st.Findable}
 }

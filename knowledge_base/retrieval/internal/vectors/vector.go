@@ -50,10 +50,7 @@ func checkVector(v []float32, dims int) error {
 	if len(v) != dims || dims == 0 {
 		return fmt.Errorf("%d dimensions instead of %d: %w", len(v), dims, errBadVector)
 	}
-	var sum float64
-	for _, f := range v {
-		sum += float64(f) * float64(f)
-	}
+	sum := dot(v, v)
 	if sum < 1e-24 || math.IsNaN(sum) || sum > 1e30 {
 		return fmt.Errorf("squared length %g: %w", sum, errBadVector)
 	}

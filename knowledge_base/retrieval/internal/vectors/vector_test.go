@@ -1,12 +1,9 @@
 package vectors
 
 import (
-	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 
@@ -125,40 +122,4 @@ func TestVectorMetadataUnused(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	var _ *chromem.Collection = c.c
-}
-
-func TestModelRelatesWordsThatShareCompany(t *testing.T) {
-	// 100 subjects: each text has a subject's two sure words, one of its two
-	// synonyms, and a stray word. The synonyms are never in one text.
-	rng := rand.New(rand.NewPCG(3, 4))
-	var docs []Document
-	for i := range 400 {
-		g := i % 100
-		text := fmt.Sprintf("sure%d certain%d synonym%d%c sure%d", g, g, g, 'a'+rune(i/100%2), rng.IntN(100))
-		docs = append(docs, textDocument(fmt.Sprint(i), text))
-	}
-	m, err := train(t.Context(), docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := train(t.Context(), docs)
-	if err != nil || !reflect.DeepEqual(m, again) {
-		t.Fatal("training twice gives two models")
-	}
-	word := m.embed("synonym7a")
-	if near, far := dot(word, m.embed("synonym7b")), dot(word, m.embed("synonym8b")); near < far+0.4 {
-		t.Errorf("synonyms %.3f, others %.3f", near, far)
-	}
-	if norm(m.embed("unheard of")) != 0 {
-		t.Error("unknown words have a vector")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := train(ctx, docs); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled training: %v", err)
-	}
-}
-
-func textDocument(id, text string) Document {
-	return Document{ID: id, Hash: sha256.Sum256([]byte(text)), Text: func() string { return text }}
 }

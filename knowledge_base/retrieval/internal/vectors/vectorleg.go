@@ -1,5 +1,4 @@
-// Package vectors finds texts by the cosine of vectors, made by an embedder of the user's
-// or by the built-in one, which learns from the texts themselves.
+// Package vectors finds texts by the cosine of vectors, which an embedder of the user's makes.
 package vectors
 
 import (
@@ -53,7 +52,7 @@ func NewLeg(external Embedder, cache *Cache, wait time.Duration, now func() time
 	return &Leg{external: external, cache: cache, wait: cmp.Or(wait, DefaultVectorWait), now: now}
 }
 
-// Refresh makes the vectors those of docs, which are sorted by age, within a limited time and
+// Refresh makes the vectors those of docs, within a limited time and
 // unless the embedder failed a short time ago. On an error the vectors of before stay; those made
 // until then are in the cache.
 func (l *Leg) Refresh(ctx context.Context, docs []Document) error {
@@ -150,17 +149,22 @@ func (l *vectorSet) measure(ctx context.Context, docs []Document) {
 		if a == b || norm(v) == 0 || norm(w) == 0 {
 			continue
 		}
-		dot := 0.0
-		for k := range v {
-			dot += float64(v[k]) * float64(w[k])
-		}
-		dot /= norm(v) * norm(w)
-		sum, squares, n = sum+dot, squares+dot*dot, n+1
+		cosine := dot(v, w) / norm(v) / norm(w)
+		sum, squares, n = sum+cosine, squares+cosine*cosine, n+1
 	}
 	if n > 1 {
 		l.mean = sum / n
 		l.spread = math.Sqrt(max(squares/n-l.mean*l.mean, 0))
 	}
+}
+
+func norm(v []float32) float64 { return math.Sqrt(dot(v, v)) }
+
+func dot(x, y []float32) (sum float64) {
+	for i, f := range x {
+		sum += float64(f) * float64(y[i])
+	}
+	return sum
 }
 
 // Vouches returns the strength of a cosine of the user's embedder, 1 where it is as
