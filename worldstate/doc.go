@@ -71,15 +71,6 @@
 // full disk, is rolled back at once. If Recover can neither complete nor roll back, its error
 // names the command that gives the restore up; see World.Abandon.
 //
-// # Watching
-//
-// With Options.Watch, a World that stays open learns from the kernel which names have changed
-// (inotify, on Linux and local file systems). Elsewhere, and if the system's watches are used up, it
-// scans; directories above the limit of watches it always scans. Events are read when a save or a plan starts,
-// so that no earlier change is missed: a queue that overflowed, an unmount or a replaced root
-// cause a scan, and so does every 200th save, and a save after ten minutes. Each directory takes
-// about a KiB of the kernel's memory, for at most 65,536 of them.
-//
 // # The store's size
 //
 // A save adds one pack, with a .keep beside it that holds the word anamnesis. Because of it
@@ -113,11 +104,4 @@
 // does not write objects again that it finds in a pack of git's, and a `git gc --prune=now`
 // just before the ref is set may remove them. The next save then has no parent
 // (Snapshot.ParentLost).
-//
-// A watching World does not learn of a write through a shared memory map before the file is
-// closed. It also misses a write through a hard link that was made after the file was last read
-// and is outside, in an ignored directory, or removed again; and what a file system that was
-// mounted or unmounted inside since the last scan shows or hides. The next scan finds all three.
-// Files known to have several names, and file systems known to be mounted inside, are examined
-// every time. A restore reads every file again before it changes it, with or without watching.
 package worldstate

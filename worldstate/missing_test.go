@@ -43,8 +43,7 @@ func (b *bench) lose(files []string) {
 func TestSnapshotLost(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		t.Run(fmt.Sprint("same World ", same), func(t *testing.T) {
-			o := Options{Watch: same}
-			b := newBench(t, &o)
+			b := newBench(t, nil)
 			ids := b.steps(2)
 			var lost ID
 			b.lose(b.packsOf(func() {
@@ -53,7 +52,7 @@ func TestSnapshotLost(t *testing.T) {
 			}))
 			if !same {
 				b.must(b.w.Close())
-				b.open(&o)
+				b.open(nil)
 			}
 			if _, err := b.w.Plan(b.Context(), lost, nil); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "restore that snapshot from a backup") {
 				t.Errorf("a plan to what is lost: %v", err)

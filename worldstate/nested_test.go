@@ -39,9 +39,9 @@ func (b *bench) holdsPaths(when string, id ID, want map[string]bool) {
 
 // TestNestedExclude: inside a repository its own info/exclude and index count,
 // there and nowhere else, before and after each of them changes, for a world that
-// stays open, with a watcher or not, and for one opened anew.
+// stays open and for one opened anew.
 func TestNestedExclude(t *testing.T) {
-	for name, o := range map[string]*Options{"scan": nil, "watch": {Watch: true}, "anew": nil} {
+	for name, o := range map[string]*Options{"open": nil, "anew": nil} {
 		t.Run(name, func(t *testing.T) {
 			b := nestedBench(t, o)
 			check := func(when string, out, kept, log bool) Snapshot {
@@ -132,7 +132,7 @@ func (b *bench) aged(path string) {
 // TestNestedGone: what only a repository inside left out is held once it has
 // gone, though the .gitignore beside it is known and as it was.
 func TestNestedGone(t *testing.T) {
-	for name, o := range map[string]*Options{"scan": nil, "watch": {Watch: true}, "anew": nil} {
+	for name, o := range map[string]*Options{"open": nil, "anew": nil} {
 		t.Run(name, func(t *testing.T) {
 			b := nestedBench(t, o)
 			b.write("in/er/.gitignore", "*.none\n")

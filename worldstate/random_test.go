@@ -50,8 +50,6 @@ type changer struct {
 	r        *rand.Rand
 	root     string
 	ignoring bool // .gitignore files come, go and change
-	// linked, where set, is told of a file that just got a second name.
-	linked func(file string)
 }
 
 func (c *changer) pick(from ...string) string { return from[c.r.IntN(len(from))] }
@@ -128,8 +126,8 @@ func (c *changer) change() {
 			os.WriteFile(filepath.Join(d, ".git", "HEAD"), content, 0o644)
 		}
 	case 12: // a hard link
-		if regular && os.Link(file, filepath.Join(c.folder(), c.name())) == nil && c.linked != nil {
-			c.linked(file)
+		if regular {
+			os.Link(file, filepath.Join(c.folder(), c.name()))
 		}
 	case 13: // the same size and, as far as it can be set, the same time
 		if regular && info.Size() > 0 {

@@ -69,12 +69,6 @@ type Options struct {
 	// Progress is called with the progress of a scan at every file, from several goroutines,
 	// one at a time. It must return quickly.
 	Progress func(Progress)
-	// Watch makes the World learn of changes between its operations, if the system can report
-	// them (Linux, on a local file system), so that the cost of a save depends on the changes
-	// and not on the size of the directory. It takes a watch and about a KiB of the kernel's
-	// memory for each directory. It is for a World that stays open, since the first save always
-	// scans. See Watching and the blind spots in the package's documentation.
-	Watch bool
 	// AllTasks makes Log list the snapshots of every task in the store, their steps
 	// named TASK@STEP.
 	AllTasks bool
@@ -186,7 +180,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock)
 	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
-		Hook: w.opts.Hook, Secrets: w.opts.Secrets, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
+		Hook: w.opts.Hook, Secrets: w.opts.Secrets, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress,
 	})
 	return w, w.create()
 }
@@ -391,14 +385,6 @@ func (w *World) scanDir(ctx context.Context, root *fsys.Root, pack *objects.Writ
 		w.listings, w.saved, w.track.PackLost = nil, nil, false
 	}
 	return sc, err
-}
-
-// Watching reports whether the World learns of changes between its operations, and if not, why.
-// With Options.Watch this is known after the first Save or Plan.
-func (w *World) Watching() (on bool, why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.track.Watching()
 }
 
 // Repositories returns where the git repository around the world and those inside are, as the last

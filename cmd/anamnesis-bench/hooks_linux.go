@@ -21,7 +21,7 @@ func hooksCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Temp, "temp", "", "where the directories are made (default the system's)")
-	f.IntVar(&o.Calls, "calls", hooks.DefaultCalls, "how many calls a row has; over 65536 directories and cold start a tenth of it")
+	f.IntVar(&o.Calls, "calls", hooks.DefaultCalls, "how many calls a row has; 65536 directories and cold start a tenth of it")
 	f.IntVar(&o.Files, "files", hooks.DefaultFiles, "how many files a directory has")
 	f.StringSliceVar(&o.Only, "only", nil, "only these rows")
 	f.StringVar(&o.Program, "program", "", "the anamnesis program (default the one beside this program)")

@@ -4,5 +4,5 @@ package main
 
 import "github.com/spf13/cobra"
 
-// hooksCommand is missing where worlds are not watched.
+// hooksCommand is missing on other systems.
 func hooksCommand() *cobra.Command { return &cobra.Command{Use: "hooks", Hidden: true} }

@@ -259,14 +259,14 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 	if p.socket != "" && p.world == nil {
 		var err error
 		p.world, err = worldstate.Open(p.dir, h.Store(p.dir), &worldstate.Options{
-			Task: task, Home: h.User, Exclude: h.Excluded(), Watch: true, FileLimitBytes: h.FileLimitBytes, Secrets: h.Secrets, SizeLimitBytes: h.StoreLimitBytes,
+			Task: task, Home: h.User, Exclude: h.Excluded(), FileLimitBytes: h.FileLimitBytes, Secrets: h.Secrets, SizeLimitBytes: h.StoreLimitBytes,
 		})
 		if err != nil && !errors.Is(err, worldstate.ErrNoDirectory) { // else OpenTask makes it again
 			return err
 		}
 	}
 	o := runtime.Options{
-		Store: runtime.Store{NoWatch: true}, Recorder: runtime.Recorder{Kept: p.world, Socket: p.socket, Disturbed: p.disturbed}, Recreate: true,
+		Recorder: runtime.Recorder{Kept: p.world, Socket: p.socket, Disturbed: p.disturbed}, Recreate: true,
 		Cards:   runtime.Cards{Reader: p.reader.Choose},
 		Program: svc.Program(), Secrets: append(svc.TaskSecrets(p.dir, nil), p.secrets...),
 	}

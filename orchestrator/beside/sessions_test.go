@@ -311,7 +311,7 @@ func TestOthersWork(t *testing.T) {
 	a := newAgent(t)
 	a.recorded("test", time.Hour)
 	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
-	task, err := runtime.Create(t.Context(), a.svc.Home, runtime.New{Request: "r", TaskOpened: op.TaskOpened{Task: "own", Dir: a.dir, EAS: 1000, Encoding: "o200k_base"}}, runtime.Options{Store: runtime.Store{NoWatch: true}})
+	task, err := runtime.Create(t.Context(), a.svc.Home, runtime.New{Request: "r", TaskOpened: op.TaskOpened{Task: "own", Dir: a.dir, EAS: 1000, Encoding: "o200k_base"}}, runtime.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,8 +142,6 @@ type Store struct {
 	// SnapshotEvery is how many operations the stream must grow by before its fold is written
 	// again; 0: journal.DefaultSnapshotEvery.
 	SnapshotEvery uint64
-	// NoWatch makes each save scan the directory, for processes that save once.
-	NoWatch bool
 }
 
 // Recorder are the settings of a process that records another agent.
@@ -315,7 +313,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	}()
 	// The world is opened first: if it is refused, no stream is left behind.
 	w := o.Store.World
-	w.Task, w.Home, w.Exclude, w.Watch = opened.Task, h.User, h.Excluded(), opened.Parent == nil && !o.Store.NoWatch
+	w.Task, w.Home, w.Exclude = opened.Task, h.User, h.Excluded()
 	w.FileLimitBytes, w.SizeLimitBytes, w.Secrets = h.FileLimitBytes, h.StoreLimitBytes, h.Secrets
 	dir, err := workspace.OpenDirectory(opened.Dir, h.StoreOf(opened), &w, o.Recorder.Kept)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 )
@@ -27,7 +26,7 @@ import (
 type Options struct {
 	Program string // path of the anamnesis program
 	Temp    string // where the projects go; empty: the system's
-	Calls   int    // calls of a row; over 65536 directories and cold start a tenth of it
+	Calls   int    // calls of a row; 65536 directories and cold start a tenth of it
 	Files   int    // of the project
 	Only    []string
 	Log     func(string)
@@ -39,20 +38,18 @@ const (
 	DefaultFiles = 15_000
 )
 
-// manyDirs is the number of directories above which a world is not watched.
+// manyDirs is how many directories the row Many has.
 const manyDirs = 65_536
 
-// The rows. In watched and many the recorder may watch the directory; in scanned the
-// system allows it no watch; for cold the recorder is ended before each call.
+// The rows. For cold the recorder is ended before each call.
 const (
-	Watched = "watched"
-	Scanned = "scanned"
-	Many    = "over 65536 directories"
+	Running = "running"
+	Many    = "65536 directories"
 	Cold    = "cold start"
 )
 
 // Rows lists the rows in their order.
-func Rows() []string { return []string{Watched, Scanned, Many, Cold} }
+func Rows() []string { return []string{Running, Many, Cold} }
 
 // Row is one measurement.
 type Row struct {
@@ -95,7 +92,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	o.Log("nothing")
 	empty := o
 	empty.Files, empty.Program = 1, "/bin/true"
-	p, err := newProject(empty, Watched)
+	p, err := newProject(empty, Running)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +125,7 @@ func newProject(o Options, row string) (*project, error) {
 	}
 	p := &project{o: o, row: row, dir: dir, dirs: max(o.Files/20, 1)}
 	if row == Many {
-		p.dirs = manyDirs + 100
+		p.dirs = manyDirs
 	}
 	for i := range max(p.dirs, o.Files) {
 		in := filepath.Join(p.world(), fmt.Sprintf("d%03d/d%03d", i%p.dirs/256, i%p.dirs))
@@ -182,14 +179,6 @@ func (p *project) hook(ctx context.Context, event string, more map[string]any) (
 		}
 	}
 	cmd := exec.CommandContext(ctx, "sh", wrapper, "claude-code")
-	if p.row == Scanned && event == "SessionStart" { // starts the recorder, which may not watch
-		cmd = exec.CommandContext(ctx, "sh", "-c", `echo 0 >/proc/sys/user/max_inotify_watches && exec sh "$0" claude-code`, wrapper)
-		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		}
-	}
 	cmd.Env, cmd.Stdin = p.env(), bytes.NewReader(data)
 	begun := time.Now()
 	err = cmd.Run()
@@ -219,10 +208,6 @@ func measure(ctx context.Context, o Options, name string) (row Row, err error) {
 		return row, err
 	}
 	if _, err := p.hook(ctx, "SessionStart", nil); err != nil {
-		if name == Scanned {
-			row.Note = "not measured: this system gives no user namespace"
-			return row, nil
-		}
 		return row, err
 	}
 	if err := p.settled(ctx); err != nil {

@@ -20,7 +20,6 @@ import (
 type ours struct {
 	who        info
 	store, dir string
-	watch      bool
 	w          *worldstate.World
 	last       worldstate.Snapshot
 }
@@ -32,7 +31,7 @@ func (o *ours) open() error {
 		return nil
 	}
 	var err error
-	o.w, err = worldstate.Open(o.dir, o.store, &worldstate.Options{Watch: o.watch})
+	o.w, err = worldstate.Open(o.dir, o.store, nil)
 	return err
 }
 
@@ -53,9 +52,6 @@ func (o *ours) save(ctx context.Context) (string, error) {
 		return "", err
 	}
 	o.last = snap
-	if on, why := o.w.Watching(); o.watch && !on {
-		return "", fmt.Errorf("not watching: %s", why)
-	}
 	return string(snap.ID), nil
 }
 

@@ -35,7 +35,6 @@ type info struct {
 // The subjects' names.
 const (
 	nameScan    = "scan"      // ours in process, the store open
-	nameWatch   = "watch"     // the same with the watcher
 	nameProgram = "cli"       // a process of this program each time
 	nameGit     = "git"       // shadow git add -A && git write-tree; git read-tree --reset -u
 	nameReset   = "git-reset" // git reset --hard instead
@@ -43,7 +42,7 @@ const (
 
 // Subjects lists their names.
 func Subjects() []string {
-	return []string{nameScan, nameWatch, nameProgram, nameGit, nameReset}
+	return []string{nameScan, nameProgram, nameGit, nameReset}
 }
 
 // newSubjects makes all subjects, with their stores under top.
@@ -52,7 +51,6 @@ func newSubjects(top, tree, binary string) []subject {
 	plain := &shadow{repo: at(nameGit), work: tree}
 	list := []subject{
 		&ours{who: info{name: nameScan}, store: at(nameScan), dir: tree},
-		&ours{who: info{name: nameWatch}, store: at(nameWatch), dir: tree, watch: true},
 		plain,
 		&resetting{shadow: plain},
 	}

@@ -1,8 +1,6 @@
 package fsys
 
 import (
-	"errors"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -56,8 +54,3 @@ func RenameNoReplace(dirfd int, from, to string) error { return renameChecked(di
 
 // BootID is unknown here, so that a lock's holder is named by its pid alone.
 func BootID() string { return "" }
-
-var errNoNotifier = errors.New("this system reports no changes")
-
-// NewNotifier returns an error: only Linux has a notifier so far. Worlds are scanned elsewhere.
-func NewNotifier(int) (Notifier, error) { return nil, errNoNotifier }

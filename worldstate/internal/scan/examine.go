@@ -38,15 +38,13 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 		path := fsys.Join(v.path, name)
 		ignored := v.chain.Ignored(path, false) && !v.tracks(path)
 		if secret = ignored && st.Size <= MaxSecretBytes; ignored && !secret {
-			v.ignoredName(st)
 			v.leaveOut(o, tree.Other{Name: name})
 			return
 		}
 	case v.same && at >= 0 && v.prev.Items[at].IsDir() == st.IsDir():
 		onlyTracked = v.prev.Seen.Items[at].OnlyTracked
 	case v.same && o != nil && o.Why == "" && o.IsDir == st.IsDir():
-		v.ignoredName(st) // as before
-		return
+		return // as before
 	default:
 		path := fsys.Join(v.path, name)
 		if !v.tracked && !v.chain.Ignored(path, st.IsDir()) {
@@ -57,7 +55,6 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 		case st.IsDir() && v.tracksBeneath(path):
 			onlyTracked = true
 		default:
-			v.ignoredName(st)
 			v.leaveOut(o, tree.Other{Name: name, IsDir: st.IsDir()})
 			return
 		}
@@ -75,14 +72,6 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 		v.leaveOut(o, tree.Other{Name: name, Why: tree.ReasonSocket})
 	default:
 		v.leaveOut(o, tree.Other{Name: name, Why: tree.ReasonDevice})
-	}
-}
-
-// ignoredName records that an ignored name may be another link of a file in the snapshot, which
-// can be changed through it.
-func (v *visit) ignoredName(st fsys.Stamp) {
-	if v.mark != nil && st.IsRegular() && st.Nlink > 1 {
-		v.s.linked.Store(true)
 	}
 }
 
@@ -113,7 +102,7 @@ func (v *visit) unreadableName(name string, at int, o *tree.Other, err error) {
 	}
 }
 
-// descend starts the visit of a directory, unless marks say that nothing in it has changed.
+// descend starts the visit of a directory.
 func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 	c := &visit{
 		s: v.s, up: v, name: name, path: fsys.Join(v.path, name), deep: v.deep + 1, at: at, fd: -1,
@@ -124,22 +113,6 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 		c.prev = v.prev.Items[at].Sub
 	}
 	v.left.Add(1)
-	if v.mark != nil && c.prev != nil {
-		old := &v.prev.Seen.Items[at]
-		m, marked := v.mark.subs[name]
-		switch {
-		case old.Ino != st.Ino || old.Dev != st.Dev || c.prev.Seen == nil || c.prev.Seen.Foreign:
-			// A scan whose result was dropped may have watched it since: its marks are not complete.
-		case marked:
-			c.mark = m
-		case c.prev.Unsure():
-			c.mark = &mark{}
-		default: // unchanged
-			v.putDir(c, c.prev)
-			v.left.Add(-1) // never the last: v is still running
-			return
-		}
-	}
 	c.left.Store(1)
 	if c.open() {
 		v.s.do(c.run)
@@ -233,9 +206,6 @@ func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) 
 		switch {
 		case err == nil:
 			it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
-			if st.Nlink > 1 && (at < 0 || v.prev.Seen.Items[at].Nlink <= 1) {
-				v.s.linked.Store(true)
-			}
 			v.put(edit{item: v.withStoredName(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
 			v.s.countFile(it.Size)
 		case errors.Is(err, objects.ErrContentChanged) && try+1 < readTries:

@@ -1,12 +1,11 @@
 // Package scan reads a world's directory into a listing and stores new content in a pack. A
 // Tracker keeps what is known between scans (the listing with its stat cache, the user's
-// repository, the watcher), so that a scan reads only what has changed.
+// repository), so that a scan reads only what has changed.
 package scan
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -55,11 +54,10 @@ type Options struct {
 	FileLimitBytes int64 // negative: no limit
 	Secrets        []string
 	Progress       func(Progress)
-	Watch          bool
 }
 
-// Tracker owns what is known of one directory between scans: its listing, the rules of the
-// user's repository, and the watcher. It is not safe for concurrent use.
+// Tracker owns what is known of one directory between scans: its listing, and the rules of the
+// user's repository. It is not safe for concurrent use.
 type Tracker struct {
 	dir      string
 	Cache    string // the stat cache's file
@@ -74,10 +72,6 @@ type Tracker struct {
 
 	knows *Knowledge          // the world as last known; nil before it is read from disk
 	repo  *usergit.Repository // the user's repository as last read
-	// secrets are the listed files that Options.Secrets names, as far as scans of this process
-	// examined them: the first examines all.
-	secrets map[string]bool
-	Watch   *watching // nil without Options.Watch, and before the first scan
 }
 
 // New returns a tracker without knowledge.
@@ -85,13 +79,8 @@ func New(dir, cache string, s *objects.Store, excluded map[string]bool, o Option
 	return &Tracker{dir: dir, Cache: cache, objects: s, Excluded: excluded, opts: o}
 }
 
-// Close stops the watcher and drops what is known.
-func (w *Tracker) Close() {
-	if w.Watch.active() {
-		w.Watch.stop("closed")
-	}
-	w.knows = nil
-}
+// Close drops what is known.
+func (w *Tracker) Close() { w.knows = nil }
 
 // LastListing returns the listing whose content is stored, nil if there is none.
 func (w *Tracker) LastListing() *tree.Listing {
@@ -122,12 +111,10 @@ type scanner struct {
 	excluded map[string]bool
 	repo     *usergit.Repository
 	before   func(op, path string) error // of the Tracker
-	watch    *watching                   // nil if changes are not reported
 	progress func(Progress)
 	limit    int64 // of a file's bytes; none if negative
 	patterns []string
 	secrets  map[string]bool // ignored files that are listed for their names
-	device   uint64          // of the root
 	dir      string          // of the root
 
 	slots   chan struct{}
@@ -136,7 +123,6 @@ type scanner struct {
 	buffers sync.Pool
 	changed atomic.Int64
 	mu      sync.Mutex
-	linked  atomic.Bool                    // a file was newly found to have several names
 	nested  map[string]*usergit.Repository // repositories inside that were found; nil values for removed ones
 	were    map[string]*usergit.Repository // repositories inside at the previous scan
 	err     error
@@ -144,10 +130,10 @@ type scanner struct {
 	root    *tree.Node
 }
 
-// Scan scans the whole world, or only what marks say has changed since known, which may be nil.
+// Scan scans the whole world, and reads what has changed since known, which may be nil.
 // The error is the context's, the root's or the store's. A path inside that cannot be read is
 // listed and is not an error.
-func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, marks *mark, pack *objects.Writer) (*Scanned, error) {
+func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, pack *objects.Writer) (*Scanned, error) {
 	var inside *usergit.Repository
 	if known != nil {
 		inside = known.Repo
@@ -155,17 +141,11 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	w.repo = w.repo.Refresh(w.dir, inside)
 	repo := w.repo
 	same := known != nil && known.Repo.SameRules(repo)
-	if same && marks != nil && marks.empty() && !known.Root.Unsure() {
-		return w.unchanged(ctx, known.Root, repo)
-	}
 	s := &scanner{
 		nested: make(map[string]*usergit.Repository), objects: w.objects, pack: pack, excluded: w.Excluded,
 		repo: repo, dir: w.dir, before: w.Before, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, patterns: w.opts.Secrets, secrets: make(map[string]bool), slots: make(chan struct{}, scanWorkers),
 	}
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
-	if w.Watch.active() {
-		s.watch = w.Watch
-	}
 	s.done.Known = len(repo.Tracked)
 	v := &visit{s: s, chain: repo.Outer, same: same}
 	if known != nil {
@@ -173,13 +153,6 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		if known.Repo != nil {
 			s.were = known.Repo.Nested
 		}
-	}
-	if same {
-		v.mark = marks
-	}
-	whole := v.mark == nil
-	if !whole {
-		maps.Copy(s.secrets, w.secrets)
 	}
 	if err := s.walk(root, v); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
@@ -193,21 +166,9 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
-	w.repo, w.secrets = repo.WithNested(s.nested), s.secrets
-	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, changed: int(s.changed.Load()), whole: whole, linked: s.linked.Load()}
-	sc.gather(w.secrets)
-	return sc, nil
-}
-
-func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*Scanned, error) {
-	if w.opts.Progress != nil {
-		w.opts.Progress(Progress{Known: root.Sum.Files, Done: true})
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
-	}
-	sc := &Scanned{Listing: &tree.Listing{Root: root}, repo: repo}
-	sc.gather(w.secrets)
+	w.repo = repo.WithNested(s.nested)
+	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, changed: int(s.changed.Load())}
+	sc.gather(s.secrets)
 	return sc, nil
 }
 
@@ -217,9 +178,6 @@ func (s *scanner) walk(root *fsys.Root, v *visit) error {
 		return err
 	}
 	v.fd = fd
-	if st, err := fsys.Fstat(fd); err == nil {
-		s.device = st.Dev
-	}
 	v.run()
 	s.wg.Wait()
 	return nil

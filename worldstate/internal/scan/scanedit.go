@@ -47,7 +47,7 @@ func (v *visit) seal() *tree.Node {
 	}
 	if n != nil && len(v.edits) == 0 {
 		old := n.Seen
-		if old.Dir == v.seen.Dir && old.RuleSight == v.seen.RuleSight && old.Frozen == v.seen.Frozen && old.Foreign == v.seen.Foreign {
+		if old.Dir == v.seen.Dir && old.RuleSight == v.seen.RuleSight && old.Frozen == v.seen.Frozen {
 			return n
 		}
 	}

@@ -30,9 +30,6 @@ type Scanned struct {
 	Frozen   []gitfmt.FrozenRule
 	Secrets  []string // ignored files that are listed for their names
 	changed  int      // counts files read
-	whole    bool     // everything was scanned
-	linked   bool     // a file was newly found to have several names
-	drained  int      // the watcher's count before the scan
 }
 
 // maxUnstored limits what a snapshot's message says of such files: a tree of a package manager

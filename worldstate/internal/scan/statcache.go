@@ -30,7 +30,7 @@ import (
 // marked, and the next scan reads the file again.
 
 // CacheMagic begins a cache file and names its version.
-const CacheMagic = "anamnesis-statcache 4\n"
+const CacheMagic = "anamnesis-statcache 5\n"
 
 // Knowledge is a listing whose content is all stored, as a scan saw it, and the rules of that
 // scan.
@@ -59,59 +59,14 @@ func (w *Tracker) Forget() error {
 	return nil
 }
 
-// Rescan scans everything, or what the watcher reports as changed.
+// Rescan scans everything, and reads the files that have changed since the last scan.
 func (w *Tracker) Rescan(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*Scanned, error) {
 	w.loadKnowledge()
 	known := w.knows
 	if known.Root == nil {
 		known = nil
 	}
-	if err := w.watchRoot(root); err != nil {
-		return nil, err
-	}
-	var marks *mark
-	drained := 0
-	if w.Watch.active() {
-		marks = w.Watch.begin(pack != nil)
-		drained = w.Watch.drained
-	}
-	sc, err := w.Scan(ctx, root, known, marks, pack)
-	if err != nil {
-		return nil, err
-	}
-	if !sc.whole && sc.linked { // a write under the new name causes no event at the old one
-		w.Watch.epoch++
-		changed := sc.changed
-		if sc, err = w.Scan(ctx, root, &Knowledge{Root: sc.Root, Repo: sc.repo}, nil, pack); err != nil {
-			return nil, err
-		}
-		sc.changed += changed
-	}
-	sc.drained = drained
-	if w.Watch.active() && sc.whole {
-		w.Watch.prune()
-	}
-	return sc, nil
-}
-
-// watchRoot starts the watcher if Options.Watch is set, and stops one of a directory that is no
-// longer at the world's path.
-func (w *Tracker) watchRoot(root *fsys.Root) error {
-	if !w.opts.Watch {
-		return nil
-	}
-	if w.Watch.active() {
-		now, err := fsys.Fstat(root.Fd)
-		if err != nil || w.Watch.watches(now) {
-			return err
-		}
-		w.Watch.stop("another directory is at its path")
-		w.Watch = nil
-	}
-	if w.Watch == nil {
-		w.Watch = newWatching(root.Fd)
-	}
-	return nil
+	return w.Scan(ctx, root, known, pack)
 }
 
 // loadKnowledge reads the cache at first use, and drops what is known if the store no longer holds all
@@ -160,9 +115,6 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 // Learn records a scan whose content is durable as the basis of the next one.
 func (w *Tracker) Learn(sc *Scanned) error {
 	sc.Root.MarkHeld()
-	if w.Watch.active() {
-		w.Watch.recordScan(sc)
-	}
 	k := w.knows
 	k.Root, k.Repo, k.Packs, k.unsaved = sc.Root, sc.repo, w.objects.PackNames(), k.unsaved+sc.changed
 	if w.knows.unsaved < max(cacheEvery, sc.Files()/cacheShare) {
@@ -338,7 +290,6 @@ func (c *cacheCoder) node(n *tree.Node, depth int) *tree.Node {
 	c.hash(&id)
 	c.sight(&s.Dir)
 	c.flag(&s.Frozen)
-	c.flag(&s.Foreign)
 	c.str(&s.Fault)
 	c.str(&s.RulesNote)
 	c.sight(&s.RuleSight)

@@ -36,9 +36,7 @@ type visit struct {
 	nest    *usergit.Repository // the nearest repository inside the world, or nil
 	nestAt  string              // its top
 	isTop   bool                // the directory is or was the top of a repository
-	mark    *mark
 	chain   ignore.Chain
-	watched *watched      // nil if no event reports its changes
 	seen    tree.Sighting // of this scan; items and others are set by end
 	now     time.Time
 
@@ -95,32 +93,14 @@ func (v *visit) readDir() error {
 	if err := v.s.begin("readdir", "", v.path); err != nil {
 		return err
 	}
-	if v.prev == nil {
-		v.mark = nil
-	}
-	reported := v.startWatch()
 	v.now = time.Now()
 	st, err := fsys.Fstat(v.fd)
 	if err != nil {
 		return err
 	}
 	v.seen = tree.Sighting{Dir: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}}
-	v.seen.Foreign = !reported || st.Dev != v.s.device
 	if v.prev != nil && (v.prev.Seen == nil || v.prev.Seen.Fault != "") {
-		v.prev, v.same, v.mark = nil, false, nil
-	}
-	if v.mark != nil && (v.mark.has(".gitignore") || v.mark.has(".git")) {
-		v.mark = nil
-	}
-	if v.mark != nil {
-		// Only a whole scan proves that the names are complete.
-		v.seen.Dir, v.seen.Foreign = v.prev.Seen.Dir, v.prev.Seen.Foreign
-		v.setRepository(v.s.repo.Nested[v.path] != nil)
-		old := v.prev.Seen
-		v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote
-		v.chain = v.chain.With(old.Rules)
-		v.examineMarked()
-		return nil
+		v.prev, v.same = nil, false
 	}
 	if v.prev != nil && v.prev.Seen.Dir.Sure(st) {
 		// The names are unchanged. The rules' file may have changed.
@@ -139,35 +119,6 @@ func (v *visit) readDir() error {
 	v.readRules(has)
 	v.examineNames(names)
 	return nil
-}
-
-// startWatch watches the directory before it is read. It returns false if changes should be
-// reported and will not be.
-func (v *visit) startWatch() bool {
-	t := v.s.watch
-	if t == nil {
-		return true
-	}
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	if !t.active() {
-		return true
-	}
-	var parent *watched
-	if v.up != nil {
-		if parent = v.up.watched; parent == nil {
-			return true // beneath a directory that every scan reads
-		}
-		if v.watched = parent.kids[v.name]; v.watched != nil && v.mark != nil {
-			return true
-		}
-		v.mark = nil
-	} else if v.mark != nil {
-		v.watched = t.root
-		return true
-	}
-	v.watched = t.watch(parent, v.name, v.fd, v.up == nil)
-	return v.watched != nil || !t.active()
 }
 
 func (v *visit) examineKnown() {
@@ -211,33 +162,6 @@ func (v *visit) examineName(name string) {
 		}
 	}
 	v.examine(name, at, o)
-}
-
-// examineMarked scans the marked names, and those that no event reports.
-func (v *visit) examineMarked() {
-	n := v.prev
-	for name := range v.mark.names {
-		v.examineName(name)
-	}
-	for name := range v.mark.subs {
-		if _, twice := v.mark.names[name]; !twice {
-			v.examineName(name)
-		}
-	}
-	if n.Sum.Unsure == 0 {
-		return
-	}
-	for i := range n.Items {
-		it := &n.Items[i]
-		if (it.Sub != nil && it.Sub.Unsure() || it.Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1) && !v.mark.has(it.Name) {
-			v.examineName(it.Name)
-		}
-	}
-	for i := range n.Seen.Others {
-		if o := &n.Seen.Others[i]; o.Why != "" && !tree.HasNoBytes(o.Why) && !v.mark.has(o.Name) {
-			v.examineName(o.Name)
-		}
-	}
 }
 
 // nestedAt returns the repository whose top is a directory of the world. has reports whether a

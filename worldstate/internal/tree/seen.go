@@ -17,9 +17,6 @@ const (
 	ReasonDevice = "device"
 )
 
-// Unsure reports whether the directory must be scanned even if no event reports a change.
-func (n *Node) Unsure() bool { return n.Sum.Unsure > 0 }
-
 // Other returns a name that is not an item, nil if it is absent.
 func (n *Node) Other(name string) *Other {
 	if n.Seen == nil {
@@ -44,7 +41,6 @@ type Sighting struct {
 	Frozen    bool // the rules' file is not in the snapshot
 	RulesNote string
 	Fault     string // why the directory could not be read
-	Foreign   bool   // no event reports changes here: another file system, or a directory mounted twice
 }
 
 // Other is a name that is not in the snapshot.
@@ -62,13 +58,11 @@ func HasNoBytes(why string) bool {
 // seenSummary counts, for a directory and everything beneath, what a scan must know without
 // walking there.
 type seenSummary struct {
-	Unsure  int // must be scanned even if no event reports a change
 	Said    int // skips, notes and frozen rules
 	Ignored int
 }
 
 func (s *seenSummary) add(o *seenSummary) {
-	s.Unsure += o.Unsure
 	s.Said += o.Said
 	s.Ignored += o.Ignored
 }
@@ -80,31 +74,19 @@ func (s *seenSummary) addSighting(n *Node) {
 	}
 	for i := range n.Seen.Items {
 		if n.Items[i].Kind == KindFile {
-			if n.Seen.Items[i].Nlink > 1 { // another link may be outside the world
-				s.Unsure++
-				s.Said++
-			}
-			if n.Seen.Items[i].Mode&SpecialBits != 0 {
+			if n.Seen.Items[i].Nlink > 1 || n.Seen.Items[i].Mode&SpecialBits != 0 {
 				s.Said++
 			}
 		}
 	}
 	for i := range n.Seen.Others {
-		switch o := &n.Seen.Others[i]; {
-		case o.Why == "":
+		if n.Seen.Others[i].Why == "" {
 			s.Ignored++
-		case HasNoBytes(o.Why):
+		} else {
 			s.Said++
-		default:
-			s.Said++
-			s.Unsure++
 		}
 	}
-	if n.Seen.Foreign {
-		s.Unsure++
-	}
 	if n.Seen.Fault != "" {
-		s.Unsure++
 		s.Said++
 	}
 	if n.Seen.Frozen || n.Seen.RulesNote != "" {
