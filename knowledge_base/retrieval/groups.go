@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
@@ -153,7 +155,9 @@ func alikePairs(ctx context.Context, lessons []Lesson, atLeast float64) ([]alike
 	trouble, remedy := newPart(troubles, number, df), newPart(remedies, number, df)
 	rows := make([][]alike, len(lessons))
 	spare := sync.Pool{New: func() any { s := make([]float64, 2*len(lessons)); return &s }}
-	err := parallel(ctx, len(lessons), func(i int) {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	compare := func(i int) {
 		s := spare.Get().(*[]float64)
 		defer spare.Put(s)
 		clear(*s)
@@ -167,10 +171,14 @@ func alikePairs(ctx context.Context, lessons []Lesson, atLeast float64) ([]alike
 		}
 		sortAlike(rows[i])
 		rows[i] = rows[i][:min(maxAkin, len(rows[i]))]
-	})
+	}
+	for i := 0; i < len(lessons) && ctx.Err() == nil; i++ {
+		group.Go(func() error { compare(i); return nil })
+	}
+	_ = group.Wait() // no comparison fails
 	pairs := slices.Concat(rows...)
 	sortAlike(pairs)
-	return pairs, err
+	return pairs, ctx.Err()
 }
 
 func sortAlike(pairs []alike) {
@@ -232,23 +240,4 @@ func joinPairs(pairs []alike, atLeast float64) []*cluster {
 		seen[c] = true
 	}
 	return slices.Collect(maps.Keys(seen)) // the caller sorts
-}
-
-// parallel calls do(0) … do(n-1) on all processors and waits. The calls must
-// be independent of each other; ctx is looked at between them.
-func parallel(ctx context.Context, n int, do func(i int)) error {
-	workers := min(runtime.GOMAXPROCS(0), n)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for i := w * n / workers; i < (w+1)*n/workers; i++ {
-				if i%64 == 0 && ctx.Err() != nil {
-					return
-				}
-				do(i)
-			}
-		})
-	}
-	wg.Wait()
-	return ctx.Err()
 }

@@ -13,26 +13,19 @@
 package usage
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"anamnesis/opstream/durable"
 )
 
-// Limits of the log.
-const (
-	// MaxLogBytes is how long the log may become.
-	MaxLogBytes  = 64 << 20
-	maxLineBytes = 16 << 10
-)
+// MaxLogBytes is how long the log may become.
+const MaxLogBytes = 64 << 20
 
 // ErrFull is returned when the log has reached [MaxLogBytes].
 var ErrFull = errors.New("the log of card usage is full")
@@ -246,77 +239,40 @@ func (c Counts) Lean() float64 {
 // read (a torn end, another program's) are counted and left out.
 func Read(path string) (*Tally, error) {
 	t := new(Tally)
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
-	}
-	if err != nil {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read card usage: %w", err)
 	}
-	defer f.Close()
-	in := bufio.NewReaderSize(io.LimitReader(f, MaxLogBytes), maxLineBytes)
-	for {
-		line, tooLong, err := in.ReadLine()
-		if errors.Is(err, io.EOF) {
-			return t, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read card usage %s: %w", path, err)
-		}
-		bad := tooLong
-		for tooLong && err == nil {
-			_, tooLong, err = in.ReadLine()
-		}
+	for line := range bytes.Lines(data[:min(len(data), MaxLogBytes)]) {
 		var e Event
-		if bad || json.Unmarshal(line, &e) != nil || e.V != 1 || e.Card == "" {
+		switch line = bytes.TrimSpace(line); {
+		case len(line) == 0:
+		case json.Unmarshal(line, &e) != nil || e.V != 1 || e.Card == "":
 			t.Bad++
-			continue
+		default:
+			t.Add(e)
 		}
-		t.Add(e)
 	}
+	return t, nil
 }
 
-// Append adds events to the log at path, in one write. Several processes may
-// append at a time. A line that a crash tore is ended first. The counts are
-// advice: the write is not synced.
-func Append(path string, events []Event) (err error) {
+// Append adds events to the log at path, durably and in one write. Several processes may
+// append at a time.
+func Append(path string, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return fmt.Errorf("count card usage: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := durable.LockOpen(f); err != nil {
-		return fmt.Errorf("count card usage: lock %s: %w", path, err)
-	}
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return fmt.Errorf("count card usage: %w", err)
-	}
-	var b bytes.Buffer
-	last := []byte{'\n'}
-	if size > 0 {
-		if _, err := f.ReadAt(last, size-1); err != nil {
-			return fmt.Errorf("count card usage: %w", err)
-		}
-	}
-	if last[0] != '\n' {
-		b.WriteByte('\n')
-	}
-	for _, e := range slices.Clone(events) {
+	b := bytes.NewBufferString("\n") // ends a line that a crash tore
+	for _, e := range events {
 		e.V = 1
-		line, err := json.Marshal(e)
-		if err != nil || len(line) >= maxLineBytes {
-			return fmt.Errorf("count card usage: event of card %.80q: %d bytes: %w", e.Card, len(line), err)
+		if err := json.NewEncoder(b).Encode(e); err != nil {
+			return fmt.Errorf("count card usage: event of card %.80q: %w", e.Card, err)
 		}
-		b.Write(append(line, '\n'))
 	}
-	if size+int64(b.Len()) > MaxLogBytes {
-		return fmt.Errorf("%w: %s has %d bytes; move it away to start over", ErrFull, path, size)
+	if info, err := os.Stat(path); err == nil && info.Size()+int64(b.Len()) > MaxLogBytes {
+		return fmt.Errorf("%w: %s has %d bytes; move it away to start over", ErrFull, path, info.Size())
 	}
-	if _, err := f.Write(b.Bytes()); err != nil {
+	if err := durable.Append(durable.OS{}, path, b.Bytes()); err != nil {
 		return fmt.Errorf("count card usage: %w", err)
 	}
 	return nil

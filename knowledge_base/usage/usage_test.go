@@ -90,7 +90,7 @@ func TestAppend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString(strings.Repeat("x", 3*maxLineBytes) + "\n" + `{"v":1,"card":"k","ev`); err != nil {
+	if _, err := f.WriteString(strings.Repeat("x", 50_000) + "\n" + `{"v":1,"card":"k","ev`); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
