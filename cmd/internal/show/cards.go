@@ -102,7 +102,11 @@ func (o *Printer) Repairs(repairs []*card.Card, whole bool) {
 			o.Printf("%s\n", view.Clean(string(c.Markdown())))
 			continue
 		}
-		line := c.Created.Format(time.DateOnly) + "  " + c.ID + "  " + view.Clean(c.Topic)
+		what := c.Topic
+		if len(c.Issue) > 0 { // with the command: many failures have one topic
+			what = strings.TrimPrefix(c.Scope.Repo+": ", ": ") + c.Issue[0]
+		}
+		line := c.Created.Format(time.DateOnly) + "  " + c.ID + "  " + view.Clean(what)
 		if c.Provenance.Tainted {
 			line += " (tainted)"
 		}
