@@ -3,7 +3,6 @@ package anamnesis
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -43,7 +42,6 @@ func extract(r *Request, recs []*record) note.Notes {
 	n.Findings = append(n.Findings, timeLimits(recs)...)
 	n.Findings = append(n.Findings, agentNotes(recs, r.Reason)...)
 	n.Findings = append(n.Findings, hints(recs)...)
-	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
 	n.Verified = append(investigations(recs), successes(recs)...)
 	addEarlierBlocks(&n, recs)
@@ -240,33 +238,6 @@ func agentNotes(recs []*record, reason string) []note.Statement {
 		out = append(out[:most-1], begin)
 	}
 	return out
-}
-
-// noLessons counts, in one line, the failed calls that show nothing about the work, such as a search
-// without hits or a timeout that was too short.
-func noLessons(recs []*record) []note.Statement {
-	count, lastOf := make(map[string]int), make(map[string]*record)
-	var ops []uint64
-	for _, rec := range recs {
-		if why := rec.noLesson; why != "" && why != "timeout" { // timeLimits names those
-			count[why]++
-			lastOf[why] = rec
-			ops = append(ops, rec.end)
-		}
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	var parts []string
-	for _, why := range slices.Sorted(maps.Keys(count)) {
-		part := why + ": "
-		if n := count[why]; n > 1 {
-			part += fmt.Sprintf("%d calls, the last one ", n)
-		}
-		parts = append(parts, part+lastOf[why].action())
-	}
-	text := "failed and say nothing of the work – " + strings.Join(parts, "; ")
-	return []note.Statement{{Text: quote.ClipMarked(text, note.MaxStatementRunes), Ops: note.SortedOps(ops)}}
 }
 
 // unsettled lists calls that were refused or whose outcome is unknown.

@@ -193,4 +193,3 @@ func (p *command) module() string {
 	}
 	return ""
 }
-

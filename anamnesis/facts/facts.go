@@ -276,8 +276,8 @@ func (f *Fact) add(t *Task, bears bool) {
 	if t.Agent != "" && !slices.Contains(f.Agents, t.Agent) {
 		f.Agents = append(f.Agents, t.Agent)
 	}
-	if t.Env != "" && !slices.Contains(f.Envs, t.Env) {
-		f.Envs = append(f.Envs, t.Env)
+	if t.Env != "" && !slices.ContainsFunc(f.Envs, func(e string) bool { return strings.HasPrefix(e, t.Env) }) {
+		f.Envs = append(slices.DeleteFunc(f.Envs, func(e string) bool { return strings.HasPrefix(t.Env, e) }), t.Env)
 	}
 }
 

@@ -142,16 +142,8 @@ func (f *Fact) Brief() string {
 	return fmt.Sprintf("%s, in at least %s%s.", counted().ReplaceAllString(f.String(), "$1"), quote.Number(least, "task"), f.places())
 }
 
-// places names the environments of a fact, without those that another says more of.
-func (f *Fact) places() string {
-	envs := slices.DeleteFunc(slices.Clone(f.Envs), func(env string) bool {
-		return slices.ContainsFunc(f.Envs, func(e string) bool { return strings.HasPrefix(e, env+" ") })
-	})
-	if len(envs) == 0 {
-		return ""
-	}
-	return " on " + strings.Join(envs, ", ")
-}
+// places names the environments of a fact.
+func (f *Fact) places() string { return strings.TrimSuffix(" on "+strings.Join(f.Envs, ", "), " on ") }
 
 // NeverStarts returns the fact by which a command would never start, where enough tasks agree and no user words it
 // otherwise, and the facts of what runs tests. A line that has another way out, installs something or only asks for a
