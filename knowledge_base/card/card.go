@@ -206,37 +206,31 @@ func invalidUTF8(src []byte) int {
 	return -1
 }
 
-// fields copies the card without where it came from.
-func (c *Card) fields() Card {
-	f := *c
-	f.origin = nil
-	f.Supersedes = slices.Clone(c.Supersedes)
-	f.Contradicts = slices.Clone(c.Contradicts)
-	f.Generalizes = slices.Clone(c.Generalizes)
-	f.Tags = slices.Clone(c.Tags)
-	f.Issue = slices.Clone(c.Issue)
-	f.Solution = slices.Clone(c.Solution)
-	f.Constraint = slices.Clone(c.Constraint)
-	f.Provenance.Ranges = slices.Clone(c.Provenance.Ranges)
-	f.Provenance.Shown = slices.Clone(c.Provenance.Shown)
-	f.VerifiedAt = cloneTime(c.VerifiedAt)
-	f.Expires = cloneTime(c.Expires)
-	return f
-}
-
-func cloneTime(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	u := *t
-	return &u
-}
-
 // Clone returns an independent copy that remembers the same origin.
 func (c *Card) Clone() *Card {
-	f := c.fields()
-	f.origin = c.origin // never changed after parsing
+	f := *c // origin is never changed after parsing
+	cloneFields(f.keys())
+	for _, k := range bulletKinds() {
+		*k.list(&f) = slices.Clone(*k.list(c))
+	}
 	return &f
+}
+
+func cloneFields(keys []keyed) {
+	for _, k := range keys {
+		switch v := k.field.(type) {
+		case []keyed:
+			cloneFields(v)
+		case *[]string:
+			*v = slices.Clone(*v)
+		case *[]Range:
+			*v = slices.Clone(*v)
+		case **time.Time:
+			if *v != nil {
+				*v = new(**v)
+			}
+		}
+	}
 }
 
 // Source returns a copy of the bytes the card was parsed from; nil for one that

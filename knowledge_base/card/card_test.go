@@ -29,6 +29,13 @@ func fullCard() *Card {
 	}
 }
 
+// fields is a copy of the card without where it came from.
+func (c *Card) fields() Card {
+	f := c.Clone()
+	f.origin = nil
+	return *f
+}
+
 func TestCardGolden(t *testing.T) {
 	c := fullCard()
 	text := c.Markdown()
