@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
-	"anamnesis/knowledge_base/retrieval/internal/vectors"
 )
 
 // nearPool is how many documents are compared closely with one.
@@ -19,8 +18,6 @@ type Neighbour struct {
 	// Lexical is the smaller of what share of its own BM25 score each of the
 	// two makes the other, 0 to 1: what both say in the same words.
 	Lexical float64 `json:"lexical"`
-	// Cosine of the two vectors, -1 to 1; 0 where there are none.
-	Cosine float64 `json:"cosine"`
 	// Opposed: one of the two negates or reverses what the other says, as far
 	// as single words tell.
 	Opposed bool `json:"opposed,omitempty"`
@@ -41,40 +38,28 @@ func (n Neighbour) IsDuplicate() bool { return n.Lexical >= sameLexical }
 // Related reports whether the two probably are about one thing.
 func (n Neighbour) Related() bool { return n.Lexical >= relatedLexical }
 
-// Resemblance puts neighbours in order. Words weigh more: vectors of cards of
-// one field resemble one another in any case.
-func (n Neighbour) Resemblance() float64 { return 0.7*n.Lexical + 0.3*max(n.Cosine, 0) }
-
 // Near returns the documents that resemble the document id most, best first, at
-// most k; none for an id that is not in the index. vecErr is as in
-// [Index.Search]. Nothing is normalised by what else the index holds, so the
+// most k; none for an id that is not in the index. Only words count: vectors of cards of one field
+// resemble one another in any case. Nothing is normalised by what else the index holds, so the
 // measures mean the same everywhere.
-func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, vecErr, err error) {
+func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, err error) {
 	slot, ok := x.slots[id]
 	if !ok {
-		return nil, nil, nil
+		return nil, nil
 	}
 	text := x.docs[slot].Text()
 	words := make([]float64, len(x.docs))
-	cosine := make(map[string]float64)
-	if x.vecs != nil {
-		var cosines []vectors.Neighbour
-		cosines, vecErr = x.vecs.Search(ctx, text, nearPool+1)
-		for _, c := range cosines {
-			cosine[c.Id] = c.Cosine
-		}
-	}
 	if err := ctx.Err(); err != nil {
-		return nil, nil, fmt.Errorf("near %s: %w", id, err)
+		return nil, fmt.Errorf("near %s: %w", id, err)
 	}
 	x.scoreText(text, words)
 	self := words[slot]
 	if self <= 0 {
-		return nil, vecErr, nil
+		return nil, nil
 	}
 	for i, d := range x.docs {
 		if i != slot && words[i] > 0 {
-			near = append(near, Neighbour{ID: d.ID, Lexical: min(words[i]/self, 1), Cosine: cosine[d.ID]})
+			near = append(near, Neighbour{ID: d.ID, Lexical: min(words[i]/self, 1)})
 		}
 	}
 	sortNear(near)
@@ -87,12 +72,12 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 		near[i].Opposed = opposed(text, x.docs[other].Text())
 	}
 	sortNear(near)
-	return near[:min(k, len(near))], vecErr, nil
+	return near[:min(k, len(near))], nil
 }
 
 func sortNear(near []Neighbour) {
 	slices.SortFunc(near, func(a, b Neighbour) int {
-		return cmp.Or(cmp.Compare(b.Resemblance(), a.Resemblance()), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Lexical, a.Lexical), cmp.Compare(a.ID, b.ID))
 	})
 }
 

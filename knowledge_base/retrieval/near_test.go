@@ -33,9 +33,9 @@ func nearOf(t *testing.T, docs []record, more map[string]string) map[string]Neig
 	}
 	out := make(map[string]Neighbour)
 	for _, d := range docs {
-		near, vecErr, err := x.Near(t.Context(), d.ID, 1)
-		if err != nil || vecErr != nil {
-			t.Fatal(err, vecErr)
+		near, err := x.Near(t.Context(), d.ID, 1)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if len(near) > 0 {
 			out[d.ID] = near[0]
@@ -85,10 +85,10 @@ func TestNearCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := x.Near(ctx, "a", 1); !errors.Is(err, context.Canceled) {
+	if _, err := x.Near(ctx, "a", 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if near, _, err := x.Near(t.Context(), "nosuch", 1); err != nil || near != nil {
+	if near, err := x.Near(t.Context(), "nosuch", 1); err != nil || near != nil {
 		t.Errorf("no such document: %v, %v", near, err)
 	}
 }

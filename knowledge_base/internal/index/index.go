@@ -89,8 +89,7 @@ func (x *Index) Remove(id string) {
 
 // Near returns the k cards that resemble the card id most.
 func (x *Index) Near(ctx context.Context, id string, k int) ([]retrieval.Neighbour, error) {
-	near, _, err := x.built.Near(ctx, id, k)
-	return near, err
+	return x.built.Near(ctx, id, k)
 }
 
 // Search searches the built index.
