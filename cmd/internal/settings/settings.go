@@ -109,6 +109,9 @@ func positive[N cmp.Ordered](parse func(string) (N, error)) func(string) error {
 	return func(s string) error {
 		var zero N
 		if n, err := parse(s); err != nil || !(n > zero) || fmt.Sprint(n) == "+Inf" {
+			if _, is := any(zero).(time.Duration); is {
+				return fmt.Errorf("%q: want a time above zero, such as 30m", s)
+			}
 			return fmt.Errorf("%q: want a value above zero", s)
 		}
 		return nil

@@ -126,6 +126,7 @@ func TestFaults(t *testing.T) {
 		{"model: a\nmodle: b\n", `:2: unknown key "modle"; did you mean model? the keys are model, reflect_model, base_url, key_env, approval, sandbox, eas, max_steps, max_tokens, max_cost, max_time, patience, keep_ignored, recall, theme`},
 		{"model: a\nmodel: b\n", `:2: key "model" is given twice`},
 		{"\nmax_cost: -1\n", `:2: max_cost: "-1": want a value above zero`},
+		{"patience: 5\n", `:1: patience: "5": want a time above zero, such as 30m`},
 		{"max_cost: .inf\n", `:1: max_cost: ".inf": want a value above zero`},
 		{"approval: yes\n", `:1: approval: approval mode "yes": want ask, edits, auto or deny`},
 		{"keep_ignored: .env* conf[\n", `:1: keep_ignored: "conf[": syntax error in pattern`},

@@ -246,6 +246,9 @@ func Choices(q *op.QuestionAsked) string {
 	case op.AboutCall:
 		return `yes | always | no "why"`
 	case op.AboutLimit:
+		if q.Limit == op.LimitTime {
+			return "yes (as much again) | a new limit, such as 2h | no"
+		}
 		return "yes (as much again) | a new limit | no"
 	case op.AboutProvider:
 		return "yes (ask it again) | no"

@@ -42,6 +42,13 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestChoices: a limit of time says that its value has a unit.
+func TestChoices(t *testing.T) {
+	if _, err := Parse(&op.QuestionAsked{About: op.AboutLimit, Limit: op.LimitTime}, "5"); err == nil || !strings.Contains(err.Error(), "such as 2h") {
+		t.Error(err)
+	}
+}
+
 // TestRefuses: an answer says no with its first word, whatever other words begin with.
 func TestRefuses(t *testing.T) {
 	for text, want := range map[string]bool{
