@@ -90,26 +90,3 @@ func branches(tl timeline.Timeline, i int) bool {
 	}
 	return false
 }
-
-// SideBySide places two drawings beside each other, or one below the other if the terminal is
-// too narrow.
-func SideBySide(width int, draw ...func(width int) string) string {
-	const gap, narrowest = 3, 40
-	each := (width - gap*(len(draw)-1)) / max(len(draw), 1)
-	if each < narrowest {
-		var parts []string
-		for _, d := range draw {
-			parts = append(parts, d(width))
-		}
-		return strings.Join(parts, "\n\n")
-	}
-	var cols []string
-	for i, d := range draw {
-		col := lipgloss.NewStyle().Width(each).Render(d(each))
-		if i > 0 {
-			cols = append(cols, strings.Repeat(" ", gap))
-		}
-		cols = append(cols, col)
-	}
-	return lipgloss.JoinHorizontal(lipgloss.Top, cols...)
-}

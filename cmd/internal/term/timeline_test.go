@@ -46,14 +46,10 @@ func branching(t *testing.T) timeline.Timeline {
 	return b.Timeline()
 }
 
-func draw(tl timeline.Timeline) func(int) string {
-	return func(width int) string { return Draw(tl, width) }
-}
-
 // TestTimeline holds the drawing; UPDATE_GOLDEN=1 rewrites it.
 func TestTimeline(t *testing.T) {
 	tl := branching(t)
-	got := ansi.Strip(SideBySide(110, draw(tl), draw(tl))) + "\n\n" + ansi.Strip(Draw(tl, 60)) + "\n"
+	got := ansi.Strip(Draw(tl, 110)) + "\n\n" + ansi.Strip(Draw(tl, 60)) + "\n"
 	const path = "testdata/timeline.txt"
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
@@ -71,14 +67,5 @@ func TestTimeline(t *testing.T) {
 		if w := ansi.StringWidth(strings.TrimSuffix(line, "\n")); w > 110 {
 			t.Errorf("a line is %d columns wide: %q", w, line)
 		}
-	}
-}
-
-// TestSideBySideNarrow: where two do not fit, one stands below the other.
-func TestSideBySideNarrow(t *testing.T) {
-	tl := branching(t)
-	got := ansi.Strip(SideBySide(60, draw(tl), draw(tl)))
-	if strings.Count(got, "task_1_fix\n") != 2 {
-		t.Errorf("not one below the other:\n%s", got)
 	}
 }
