@@ -1,7 +1,6 @@
 package named
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +15,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v4"
 
+	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/model/openai"
 )
@@ -51,15 +51,10 @@ func ParseTuning(node *yaml.Node) ([]Tuning, error) {
 	}
 	var rows []Tuning
 	for i, n := range node.Content {
-		data, err := yaml.Marshal(n)
-		if err != nil {
-			return nil, fmt.Errorf("row %d: %w", i+1, err)
-		}
 		var row Tuning
-		dec := yaml.NewDecoder(bytes.NewReader(data))
-		dec.KnownFields(true)
-		if err := dec.Decode(&row); err != nil {
-			return nil, fmt.Errorf("row %d (line %d): %s", i+1, n.Line, strings.ReplaceAll(err.Error(), "\n", " "))
+		if err := n.Load(&row, yaml.WithKnownFields()); err != nil {
+			line, cause := userfile.YAML(err)
+			return nil, fmt.Errorf("row %d (line %d): %s", i+1, max(line, n.Line), cause)
 		}
 		if err := row.check(); err != nil {
 			return nil, fmt.Errorf("row %d (line %d): %w", i+1, n.Line, err)
