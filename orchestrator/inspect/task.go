@@ -1,8 +1,7 @@
 package inspect
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -74,29 +73,13 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 	return v, nil
 }
 
-// errFound ends a walk over the operations early.
-var errFound = errors.New("found")
-
-// ErrNoOp: a task has no operation of that number.
-var ErrNoOp = errors.New("no such operation")
-
-// Op reads one operation of a task.
+// Op reads one operation of a task. If there is none of that number, the error is a taskdir.ErrNoOp.
 func Op(h taskdir.Home, id string, seq uint64) (op.Op, error) {
-	var found op.Op
-	last := uint64(0)
-	err := taskdir.EachOp(h, id, func(o op.Op) error {
-		last = o.Seq
-		if o.Seq == seq {
-			found = o
-			return errFound
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errFound) {
+	f, err := taskdir.Follow(h, id)
+	if err != nil {
 		return op.Op{}, err
 	}
-	if found.Seq == 0 {
-		return op.Op{}, fmt.Errorf("%w: task %s has no op %d; the last is %d", ErrNoOp, id, seq, last)
-	}
-	return found, nil
+	defer f.Close()
+	l, err := f.Line(seq)
+	return l.Op, cmp.Or(err, l.Err)
 }

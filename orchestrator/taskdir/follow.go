@@ -114,7 +114,8 @@ func (f *Follower) Line(seq uint64) (Line, error) {
 	rec, err := f.r.Get(seq)
 	switch {
 	case errors.Is(err, opstream.ErrNoRecord):
-		return Line{}, fmt.Errorf("%w: op %d of task %s", ErrNoOp, seq, f.id)
+		last, _, _ := f.r.Last()
+		return Line{}, fmt.Errorf("%w: task %s has no op %d; the last is %d", ErrNoOp, f.id, seq, last)
 	case err != nil && rec.Seq == 0:
 		return Line{}, err
 	}

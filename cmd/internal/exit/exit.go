@@ -17,7 +17,6 @@ import (
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream"
-	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -95,7 +94,7 @@ func Code(err error) int {
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
 			runtime.ErrTaskExists, taskdir.ErrNotLive, taskdir.ErrNoQuestion,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
-			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, inspect.ErrNoOp,
+			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, taskdir.ErrNoOp,
 		}},
 		{Limit, []error{worldstate.ErrFull, probe.ErrLimit}},
 		{Interrupted, []error{context.Canceled}}, // before a turn began

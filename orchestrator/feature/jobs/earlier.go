@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -74,16 +75,15 @@ func (js *Jobs) past() ([]*job, error) {
 // output is the file of a job's output.
 func (js *Jobs) output(id string) string { return filepath.Join(js.dir, id+".log") }
 
-// readOutput reads a part of a job's output. A job of an earlier process
-// has no open file.
-func (js *Jobs) readOutput(j *job, data []byte, from int64) error {
-	if j.file != nil {
-		return readFull(j.file, data, from)
-	}
-	f, err := os.Open(js.output(j.ID))
+// readOutput fills data with a part of a job's output, as far as there is so much.
+func (js *Jobs) readOutput(id string, data []byte, from int64) error {
+	f, err := os.Open(js.output(id))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return readFull(f, data, from)
+	if _, err := f.ReadAt(data, from); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }

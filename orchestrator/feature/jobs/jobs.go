@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -277,18 +276,10 @@ func (js *Jobs) Output(id string, from int64, n int) (Output, error) {
 	}
 	from = min(from, kept)
 	data := make([]byte, min(int64(n), kept-from))
-	if err := js.readOutput(j, data, from); err != nil {
+	if err := js.readOutput(id, data, from); err != nil {
 		return Output{}, fmt.Errorf("read the output of %s: %w", id, err)
 	}
 	return Output{Job: j.Job, Text: string(data), From: from, Next: from + int64(len(data)), Dropped: j.dropped}, nil
-}
-
-// readFull fills data as far as possible.
-func readFull(f *os.File, data []byte, from int64) error {
-	if _, err := f.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
 }
 
 // Wait returns when the job has ended, limit has passed, or ctx ends.
