@@ -20,22 +20,7 @@ type Salvaged struct {
 	Blobs   int    `json:"blobs"`
 	// Why is what ended the readable prefix; empty when everything was read.
 	Why string `json:"why,omitempty"`
-	// BehindRecords is how many readable lines behind the damage were not copied, since the
-	// lines before them are unknown; Behind is where the first MaxStretches runs of them are.
-	BehindRecords uint64    `json:"behind_records,omitempty"`
-	Behind        []Stretch `json:"behind,omitempty"`
 }
-
-// Stretch is a run of lines that follow one another.
-type Stretch struct {
-	File   string `json:"file"` // where the first one is
-	Offset int64  `json:"offset"`
-	First  uint64 `json:"first"` // seq
-	Last   uint64 `json:"last"`  // seq
-}
-
-// MaxStretches is how many runs of readable lines Salvaged lists.
-const MaxStretches = 16
 
 // partSuffix ends the name of a copy that is not finished.
 const partSuffix = ".part"
@@ -94,11 +79,6 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segments.Path(dir, stop.Seg), stop.Off, stop.Seq, stop.Why)
 	}
 	out.Records, out.Blobs = scan.Cur.Seq, len(blobs)
-	if out.Why != "" {
-		if err := out.lookBehind(ctx, fsys, dir, scan.Cur); err != nil {
-			return Salvaged{}, fmt.Errorf("salvage %s: %w", dir, err)
-		}
-	}
 	part := to + partSuffix
 	err = copyPrefix(fsys, dir, part, &scan.Cur, blobs)
 	if err == nil {
@@ -111,42 +91,6 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 		return Salvaged{}, fmt.Errorf("salvage %s to %s: %w", dir, to, err)
 	}
 	return out, nil
-}
-
-// lookBehind finds the readable lines behind the damage at a cursor. Unreadable bytes end the
-// search.
-func (out *Salvaged) lookBehind(ctx context.Context, fsys durable.FS, dir string, cur segments.Cursor) error {
-	v := verifier{fs: fsys, dir: dir, scan: segments.Scanner{FS: fsys, Dir: dir}}
-	v.scan.Visit = func(*wire.Envelope, int64, int) error {
-		if out.BehindRecords++; out.BehindRecords%verifyCtxEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return nil
-	}
-	at := &segments.Stop{Seg: max(cur.Seg(), 1), Off: cur.Off, Seq: cur.Seq + 1}
-	for at != nil {
-		more, err := v.resync(at)
-		if err != nil || !more {
-			return readableOnly(err)
-		}
-		s := Stretch{File: segments.Path(dir, v.scan.Cur.Seg()), Offset: v.scan.Cur.Off, First: v.scan.Cur.Seq + 1}
-		at, err = v.scan.Advance()
-		if s.Last = v.scan.Cur.Seq; s.Last >= s.First && len(out.Behind) < MaxStretches {
-			out.Behind = append(out.Behind, s)
-		}
-		if err != nil {
-			return readableOnly(err)
-		}
-	}
-	return nil
-}
-
-// readableOnly returns an error unless it says that bytes cannot be read.
-func readableOnly(err error) error {
-	if durable.Unreadable(err) {
-		return nil
-	}
-	return err
 }
 
 // newPlace checks where a copy is to go.

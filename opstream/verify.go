@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,8 +87,8 @@ func (r *Report) add(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Verify reads the whole stream in dir: form, checksum, seq, chain and ack of every line, the
-// JSON of every body, every blob. The report lists damage; the error means that it could not
+// Verify reads the stream in dir up to its end or its first damaged line: form, checksum, seq,
+// chain and ack of every line, the JSON of every body, every blob. The report lists damage; the error means that it could not
 // be examined (ErrNotFound if there is no stream). It takes no lock and changes nothing.
 func Verify(ctx context.Context, dir string) (Report, error) {
 	return verify(ctx, durable.OS{}, dir)
@@ -117,6 +116,7 @@ type verifier struct {
 	seen   uint64
 	// lastAck is the ack of the previous line: acks never decrease.
 	lastAck uint64
+	damaged bool // what follows the damage was not examined
 	// snapshot is the snapshot at the beginning of the examination.
 	snapshot    *segments.Snapshot
 	snapshotErr error
@@ -141,14 +141,8 @@ func (v *verifier) run(ctx context.Context) error {
 		}
 		return v.line(e, off, size)
 	}}
-	for {
-		more, err := v.stretch()
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
+	if err := v.cannotRead(v.lines()); err != nil {
+		return err
 	}
 	cur := &v.scan.Cur
 	v.report.LastSeq = cur.Seq
@@ -158,19 +152,18 @@ func (v *verifier) run(ctx context.Context) error {
 	return v.leftovers()
 }
 
-// stretch verifies up to the end or the next damage; more reports a readable line behind the
-// damage.
-func (v *verifier) stretch() (more bool, err error) {
+// lines verifies up to the end or the first damage.
+func (v *verifier) lines() error {
 	st, err := v.scan.Advance()
 	for try := 1; err == nil && st != nil && v.report.Writer != 0 && try < rereadTries; try++ {
 		st, err = v.scan.Advance()
 	}
 	if err != nil || st == nil {
-		return false, v.cannotRead(err)
+		return err
 	}
 	vouched, err := v.scan.Vouched(st)
 	if err != nil {
-		return false, v.cannotRead(err)
+		return err
 	}
 	f := Finding{Severity: SeverityTorn, File: segments.Path(v.dir, st.Seg), Offset: st.Off, Seq: st.Seq, Why: st.Why}
 	if vouched < st.Seq {
@@ -178,13 +171,11 @@ func (v *verifier) stretch() (more bool, err error) {
 			f.Severity = SeverityNotice
 			f.Why += fmt.Sprintf("; process %d is writing", v.report.Writer)
 		}
-		v.report.add(f)
-		return false, nil
+	} else {
+		v.damaged, f.Severity, f.Why = true, SeverityCorrupt, v.scan.Corrupt(st, vouched).Why
 	}
-	f.Severity, f.Why = SeverityCorrupt, v.scan.Corrupt(st, vouched).Why
 	v.report.add(f)
-	more, err = v.resync(st)
-	return more, v.cannotRead(err)
+	return nil
 }
 
 // cannotRead makes a finding of an error about unreadable bytes, and returns any other.
@@ -192,62 +183,12 @@ func (v *verifier) cannotRead(err error) error {
 	if err == nil || !durable.Unreadable(err) {
 		return err
 	}
+	v.damaged = true
 	v.report.add(Finding{
 		Severity: SeverityCorrupt, File: segments.Path(v.dir, max(v.scan.Cur.Seg(), 1)),
 		Offset: v.scan.Cur.Off, Seq: v.scan.Cur.Seq + 1, Why: err.Error(),
 	})
 	return nil
-}
-
-// resync moves the cursor before the first readable line behind a stop.
-func (v *verifier) resync(st *segments.Stop) (bool, error) {
-	segs, _, err := segments.List(v.fs, v.dir)
-	if err != nil {
-		return false, fmt.Errorf("list segments of %s: %w", v.dir, err)
-	}
-	for i, seg := range segs {
-		off := int64(0)
-		if seg == st.Seg {
-			off = st.Off
-		} else if seg < st.Seg {
-			continue
-		}
-		e, at, err := v.firstLine(seg, off, st.Seq)
-		if err != nil {
-			return false, err
-		}
-		if e != nil {
-			v.scan.Cur = segments.Cursor{
-				Segs: segs[:i+1], Off: at, Seq: e.Seq - 1, Hash: e.Prev, Ack: v.scan.Cur.Ack,
-			}
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// firstLine finds the first line in a segment, from an offset on, that is
-// good by itself and at or past a seq; nil when there is none.
-func (v *verifier) firstLine(seg uint64, off int64, seq uint64) (*wire.Envelope, int64, error) {
-	f, err := v.fs.Open(segments.Path(v.dir, seg), os.O_RDONLY)
-	if err != nil {
-		return nil, 0, fmt.Errorf("open segment: %w", err)
-	}
-	defer f.Close()
-	lines := segments.NewLineReader(f, off, off)
-	for {
-		line, at, state, err := lines.Next()
-		if err != nil {
-			return nil, 0, fmt.Errorf("read segment %s: %w", segments.Name(seg), err)
-		}
-		var e wire.Envelope
-		switch {
-		case state == segments.LineEnd, state == segments.LinePartial:
-			return nil, 0, nil
-		case state == segments.LineWhole && wire.ParseLine(line, &e) == nil && e.Seq >= seq:
-			return &e, at, nil
-		}
-	}
 }
 
 // line examines the content of a verified line.
@@ -304,7 +245,7 @@ func (v *verifier) leftovers() error {
 	algo := filepath.Join(root, segments.BlobAlgorithm)
 	err = v.eachName(algo, func(prefix string) error {
 		return v.eachName(filepath.Join(algo, prefix), func(name string) error {
-			if !v.blobs[name] {
+			if !v.blobs[name] && !v.damaged {
 				v.note(filepath.Join(algo, prefix, name), "no op names this blob")
 			}
 			return nil

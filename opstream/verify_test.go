@@ -121,29 +121,3 @@ func TestOpenNowhere(t *testing.T) {
 		}
 	}
 }
-
-// TestSalvageLooksBehind: what can be read behind the damage is counted, and
-// found again where it is said to be.
-func TestSalvageLooksBehind(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "s")
-	log := mustOpen(t, dir, &Options{SegmentSizeBytes: 600})
-	for i := 1; i <= 12; i++ {
-		if _, err := log.Append(t.Context(), Entry{Kind: "k", Body: fmt.Appendf(nil, `{"n":%d,"x":"y"}`, i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mustClose(t, log)
-	flip(t, dir, `"n":4,`)
-	flip(t, dir, `"n":8,`)
-	got, err := Salvage(t.Context(), dir, filepath.Join(t.TempDir(), "copy"))
-	if err != nil || got.Records != 3 || got.BehindRecords != 3+5 || len(got.Behind) != 2 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	for i, want := range [][2]uint64{{5, 7}, {9, 13}} {
-		s := got.Behind[i]
-		data, err := os.ReadFile(s.File)
-		if err != nil || s.First != want[0] || s.Last != want[1] || !bytes.HasPrefix(data[s.Offset:], fmt.Appendf(nil, `{"v":1,"seq":%d,`, want[0])) {
-			t.Errorf("stretch %+v, want %v; %v", s, want, err)
-		}
-	}
-}

@@ -382,9 +382,10 @@ func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
 }
 
 // compareEnds compares the stream with the commits. A commit is made after its operation is durable,
-// so a stream without that operation has lost it.
+// so a whole stream without that operation has lost it.
 func (x *examination) compareEnds(commits []worldstate.Commit) {
-	if len(x.named) > 0 && x.opened != nil && commits == nil && !x.Has(opstream.SeverityCorrupt) {
+	whole := !x.Has(opstream.SeverityCorrupt)
+	if len(x.named) > 0 && x.opened != nil && commits == nil && whole {
 		x.add(opstream.SeverityCorrupt, x.store, "the world's store is missing or empty, and operations name %d of its commits", len(x.named))
 	}
 	var lost, other []worldstate.Commit
@@ -396,7 +397,7 @@ func (x *examination) compareEnds(commits []worldstate.Commit) {
 			continue
 		}
 		switch have, known := x.hashes[seq]; {
-		case seq > x.last:
+		case whole && seq > x.last:
 			lost, lastLost = append(lost, c), max(lastLost, seq)
 		case known && have != hash:
 			other = append(other, c)

@@ -43,11 +43,4 @@ func (o *Printer) Salvaged(id, to string, got opstream.Salvaged) {
 	if got.Why != "" {
 		o.Printf("stopped at: %s\n", OneLine(got.Why))
 	}
-	if got.BehindRecords > 0 {
-		o.Printf("%d operations behind it can be read and were not copied, since what came before them is lost:\n",
-			got.BehindRecords)
-	}
-	for _, s := range got.Behind {
-		o.Printf("  ops %d-%d, from byte %d of %s on\n", s.First, s.Last, s.Offset, OneLine(s.File))
-	}
 }
