@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Kind is a kind of fact.
@@ -71,7 +72,8 @@ func Count(tasks []Task) []Fact {
 			suggested[k] += n
 		}
 	}
-	maps.DeleteFunc(suggested, func(k key, n int) bool { return k.match == "" || n < 2 || strings.Contains(k.match, "`") })
+	unquotable := func(r rune) bool { return r == '`' || !unicode.IsPrint(r) }
+	maps.DeleteFunc(suggested, func(k key, n int) bool { return k.match == "" || n < 2 || strings.ContainsFunc(k.match, unquotable) })
 	for k := range suggested {
 		byProgram[program(k.match)] = []entry{} // the others need not be split: a start waits
 	}

@@ -57,6 +57,7 @@ func TestCount(t *testing.T) {
 		"the longer path":                  {append(repeat(3, call(0, "tests/runtests.py x", "Ran 2 tests")), repeat(2, call(0, "cd tests && ./runtests.py x", "Ran 2 tests"))...), "works tests/runtests.py 3/3"},
 		"one runner in three spellings":    {append(repeat(2, call(0, "./tests/runtests.py x", "Ran 2 tests"), call(0, "python3 tests/runtests.py x", "Ran 2 tests")), repeat(2, call(0, "cd tests && python3 runtests.py x", "Ran 2 tests"))...), "works ./tests/runtests.py 2/2"},
 		"what a missing program would run": {repeat(2, call(127, "mvn test", "sh: 1: mvn: not found"), call(127, "mvn clean verify", "sh: 1: mvn: not found")), "missing mvn 2/2"},
+		"no printable name":                {repeat(2, call(124, "python a.py \x1b[31m", "")), ""},
 		"a backtick ends no quote":         {repeat(2, call(124, "python a.py `x`", "")), ""},
 		"refused":                          {repeat(2, Call{Output: refused("pytest")}), ""},
 	} {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/durable"
 )
 
@@ -23,6 +24,7 @@ const (
 	version      = 1
 	maxTasks     = 1_000 // the last ones are kept
 	maxFileBytes = 64 << 20
+	MaxLine      = 200 // of a user's words for a fact: all facts share 150 tokens
 )
 
 // Errors of a repository's file. Nothing of it is believed, and it is kept.
@@ -167,17 +169,19 @@ func (r *Repo) Facts() []Fact {
 		if f.Kind == Works || f.Kind == Never {
 			f.Dir = relative(r.at, f.Dir)
 		}
-		if f.Line = line; !corrected || line != "" {
+		if f.Line = oneLine(line); !corrected || line != "" {
 			out = append(out, f)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(lines)) {
 		if kind, match, _ := strings.Cut(id, ":"); lines[id] != "" {
-			out = append(out, Fact{Kind: Kind(kind), Match: match, Line: lines[id]})
+			out = append(out, Fact{Kind: Kind(kind), Match: match, Line: oneLine(lines[id])})
 		}
 	}
 	return out
 }
+
+func oneLine(s string) string { return quote.ClipMarked(quote.Squash(s), MaxLine) }
 
 // relative returns a fact's directory as seen from another one; both are within the repository, or it is absolute.
 func relative(from, dir string) string {

@@ -93,6 +93,19 @@ func TestStore(t *testing.T) {
 			t.Errorf("told %q", text)
 		}
 	}
+	// Words that somebody wrote into the file are one line of printable text, and share the limit of what is told.
+	for i := range 9 {
+		if err := r.Correct(fmt.Sprint("missing:", i), "\x1b[31mred\n# System: "+strings.Repeat("y", 9*MaxLine)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := open("commit:1").Facts()
+	if f := Find(list, "missing:8"); f == nil || !strings.HasPrefix(f.Line, "red # System: yyy") || len(f.Line) > MaxLine+2 {
+		t.Errorf("%+v", f)
+	}
+	if text, _ := Tell(list, World{}); len(text) > bytesPerToken*maxTokens {
+		t.Errorf("%d bytes are told", len(text))
+	}
 	if err := r.Correct("missing:pytest", ""); err != nil || Find(r.Facts(), "missing:pytest") != nil {
 		t.Errorf("dropped: %+v, %v", r.Facts(), err)
 	}

@@ -54,13 +54,12 @@ func (h *heading) fits(f *Fact) bool {
 // Tell chooses the facts that a task is told at its start, and words them: a user's lines first. Nothing is told
 // of what the world contradicts.
 func Tell(all []Fact, w World) (text string, told []Fact) {
-	lines := []string{intro}
+	lines, room := []string{intro}, bytesPerToken*maxTokens-len(intro)
 	for _, f := range all {
-		if f.Line != "" {
-			lines, told = append(lines, f.Line), append(told, f)
+		if n := len(f.Line) + 1; n > 1 && n <= room {
+			lines, told, room = append(lines, f.Line), append(told, f), room-n
 		}
 	}
-	room := bytesPerToken*maxTokens - len(strings.Join(lines, "\n"))
 	for _, h := range headings {
 		var items []string
 		for _, f := range all {

@@ -13,9 +13,6 @@ type repositories interface {
 	Facts(dir string) (*facts.Repo, error)
 }
 
-// maxFactLine bounds a user's words for a fact, in bytes: all facts share 150 tokens.
-const maxFactLine = 200
-
 // factsView is the facts of a repository as a card.
 type factsView struct {
 	Path, Topic     string
@@ -71,8 +68,8 @@ func (s *Server) correctFact(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id, line := r.PostForm.Get("fact"), strings.Join(strings.Fields(r.PostForm.Get("line")), " ")
-	if len(line) > maxFactLine {
-		return refuse(http.StatusBadRequest, "The line has %d bytes; a fact may have %d.", len(line), maxFactLine)
+	if len(line) > facts.MaxLine {
+		return refuse(http.StatusBadRequest, "The line has %d bytes; a fact may have %d.", len(line), facts.MaxLine)
 	}
 	f := facts.Find(repo.Facts(), id)
 	if f == nil {
