@@ -12,53 +12,36 @@ type running struct {
 	script  *Word
 }
 
-// runner describes how a program takes the command it runs.
+// runner describes how programs take the command they run. Lists are separated by blanks.
 type runner struct {
-	valued     string // its short options that take the next word
-	valuedLong string // its long ones, separated by blanks
-	skip       int    // its own words before the command
+	programs   string
+	valued     string // their short options that take the next word
+	valuedLong string // their long ones
+	skip       int    // their own words before the command
 	assigns    bool   // NAME=VALUE may come before it
 }
 
-// runnerOf returns the programs whose arguments are another command.
-func runnerOf(program string) (runner, bool) {
-	switch program {
-	case "sudo":
-		return runner{valued: "ughpCTUDRrt", valuedLong: "user group host prompt chdir chroot role type", assigns: true}, true
-	case "doas":
-		return runner{valued: "uC"}, true
-	case "env":
-		return runner{valued: "uC", valuedLong: "unset chdir", assigns: true}, true
-	case "nohup", "setsid", "builtin", "command":
-		return runner{}, true
-	case "exec":
-		return runner{valued: "a"}, true
-	case "time":
-		return runner{valued: "fo", valuedLong: "format output"}, true
-	case "nice":
-		return runner{valued: "n", valuedLong: "adjustment"}, true
-	case "ionice":
-		return runner{valued: "cnpPu", valuedLong: "class classdata"}, true
-	case "stdbuf":
-		return runner{valued: "ioe", valuedLong: "input output error"}, true
-	case "timeout":
-		return runner{valued: "ks", valuedLong: "kill-after signal", skip: 1}, true
-	case "xargs":
-		return runner{valued: "nPIdLaEs", valuedLong: "max-args max-procs delimiter arg-file max-chars"}, true
-	case "flock":
-		return runner{valued: "wEc", valuedLong: "timeout wait conflict-exit-code command", skip: 1}, true
-	case "watch":
-		return runner{valued: "nq", valuedLong: "interval equexit"}, true
-	case "taskset":
-		return runner{skip: 1}, true
-	case "chrt":
-		return runner{valued: "TPD", valuedLong: "sched-runtime sched-period sched-deadline", skip: 1}, true
-	case "fakeroot", "unbuffer", "chronic", "linux32", "linux64":
-		return runner{valued: "lisb"}, true
-	case "strace", "ltrace":
-		return runner{valued: "eosapuESIXbP"}, true
+// runners returns the programs whose arguments are another command.
+func runners() []runner {
+	return []runner{
+		{programs: "sudo", valued: "ughpCTUDRrt", valuedLong: "user group host prompt chdir chroot role type", assigns: true},
+		{programs: "doas", valued: "uC"},
+		{programs: "env", valued: "uC", valuedLong: "unset chdir", assigns: true},
+		{programs: "nohup setsid builtin command"},
+		{programs: "exec", valued: "a"},
+		{programs: "time", valued: "fo", valuedLong: "format output"},
+		{programs: "nice", valued: "n", valuedLong: "adjustment"},
+		{programs: "ionice", valued: "cnpPu", valuedLong: "class classdata"},
+		{programs: "stdbuf", valued: "ioe", valuedLong: "input output error"},
+		{programs: "timeout", valued: "ks", valuedLong: "kill-after signal", skip: 1},
+		{programs: "xargs", valued: "nPIdLaEs", valuedLong: "max-args max-procs delimiter arg-file max-chars"},
+		{programs: "flock", valued: "wEc", valuedLong: "timeout wait conflict-exit-code command", skip: 1},
+		{programs: "watch", valued: "nq", valuedLong: "interval equexit"},
+		{programs: "taskset", skip: 1},
+		{programs: "chrt", valued: "TPD", valuedLong: "sched-runtime sched-period sched-deadline", skip: 1},
+		{programs: "fakeroot unbuffer chronic linux32 linux64", valued: "lisb"},
+		{programs: "strace ltrace", valued: "eosapuESIXbP"},
 	}
-	return runner{}, false
 }
 
 // runs returns the command that a command runs, if any.
@@ -77,8 +60,9 @@ func runs(s Simple) running {
 	case "find":
 		return running{words: findExec(args)}
 	}
-	r, ok := runnerOf(program)
-	if !ok {
+	all := runners()
+	i := slices.IndexFunc(all, func(r runner) bool { return slices.Contains(strings.Fields(r.programs), program) })
+	if i < 0 {
 		return running{}
 	}
 	if program == "command" && len(args) > 0 && (args[0].Text == "-v" || args[0].Text == "-V") {
@@ -94,7 +78,7 @@ func runs(s Simple) running {
 			return running{script: script}
 		}
 	}
-	out := r.command(args)
+	out := all[i].command(args)
 	if program == "watch" && len(out.words) > 0 {
 		return running{script: joined(out.words)}
 	}

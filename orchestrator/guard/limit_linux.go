@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -221,12 +220,4 @@ func limitProcesses(n int) error {
 	}
 	limit := min(uint64(n), now.Max)
 	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit, Max: limit})
-}
-
-// awaitEnd waits for the supervisor's end, for killTime at most.
-func (s *supervisor) awaitEnd() {
-	select {
-	case <-s.exited:
-	case <-time.After(killTime):
-	}
 }

@@ -338,7 +338,10 @@ func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error)
 	s.group.close()
 	if s.namespace { // its end is the end of all others, however many they are
 		s.kill()
-		s.awaitEnd()
+		select {
+		case <-s.exited:
+		case <-time.After(killTime):
+		}
 	}
 	alive, err := killAll(func() ([]proc, error) {
 		found, err := ofRun(id)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -49,8 +48,17 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	out := &serial{output: c.Output}
-	cmd.Stdout, cmd.Stderr = out.writer(Stdout), out.writer(Stderr)
+	var mu sync.Mutex
+	writer := func(stream Stream) streamWriter {
+		return func(p []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.Output != nil {
+				c.Output(stream, p)
+			}
+		}
+	}
+	cmd.Stdout, cmd.Stderr = writer(Stdout), writer(Stderr)
 	if c.Stdin != nil {
 		cmd.Stdin = c.Stdin
 	}
@@ -86,24 +94,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	return o, nil
 }
 
-// serial passes two outputs on, one call at a time.
-type serial struct {
-	mu     sync.Mutex
-	output func(Stream, []byte)
-}
+// streamWriter passes an output on.
+type streamWriter func(p []byte)
 
-func (s *serial) writer(stream Stream) io.Writer { return streamWriter{s, stream} }
-
-type streamWriter struct {
-	to     *serial
-	stream Stream
-}
-
-func (w streamWriter) Write(p []byte) (int, error) {
-	w.to.mu.Lock()
-	defer w.to.mu.Unlock()
-	if w.to.output != nil {
-		w.to.output(w.stream, p)
-	}
-	return len(p), nil
-}
+func (w streamWriter) Write(p []byte) (int, error) { w(p); return len(p), nil }

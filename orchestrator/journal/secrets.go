@@ -94,23 +94,20 @@ func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
 	}
 	switch b := b.(type) {
 	case *op.ToolReturned:
-		if len(b.Reads) > 0 && redact.HasMarker(b.Text) {
+		if len(b.Reads) > 0 {
 			// A file may hold text that looks like a marker. It stays text.
 			for _, m := range redact.Markers(b.Text) {
 				found = append(found, redact.Found{Marker: m, Bytes: m})
 			}
 		}
-		if len(found) > 0 {
-			if err := j.keepRead(b.Reads, found); err != nil {
-				return err
-			}
-		}
+		return j.keepFound(b.Reads, found)
 	case *op.ModelReplied:
-		if len(found) > 0 {
-			for _, c := range b.Calls {
-				if err := j.keepWritten(c); err != nil {
-					return err
-				}
+		if len(found) == 0 {
+			return nil
+		}
+		for _, c := range b.Calls {
+			if err := j.keepWritten(c); err != nil {
+				return err
 			}
 		}
 	}

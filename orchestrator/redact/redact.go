@@ -175,15 +175,12 @@ func (r *Redactor) stale() bool {
 
 // scanEnd is the state at the end of a search, for a caller that continues with more text.
 type scanEnd struct {
-	partial int  // length of the longest suffix that begins a word
-	inKey   bool // within a private key
-	keyFrom int  // where the unfinished private key begins; -1 for none
-	open    int  // offset of the first name whose value has not ended; -1 for none
-	keys    []span
+	partial int     // length of the longest suffix that begins a word
+	inKey   bool    // within a private key
+	keyFrom int     // where the unfinished private key begins; -1 for none
+	open    int     // offset of the first name whose value has not ended; -1 for none
+	keys    []match // private keys, each with its first line
 }
-
-// span is a private key with its first line.
-type span struct{ from, to int }
 
 // find returns the secrets of a text: sorted, not overlapping, not empty. inKey: the text
 // begins inside a private key.
@@ -207,7 +204,7 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 			end.inKey, end.keyFrom = last.inKey, pos[last.keyFrom]
 		}
 		for _, k := range last.keys {
-			end.keys = append(end.keys, span{pos[k.from], pos[k.to]})
+			end.keys = append(end.keys, match{from: pos[k.from], end: pos[k.end]})
 		}
 	}
 	ms = merge(s, ms)
@@ -224,7 +221,7 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 		if ms, after, end.inKey = keyLines(ms, s, body, within); end.inKey {
 			end.keyFrom = from
 		}
-		end.keys = append(end.keys, span{from, after})
+		end.keys = append(end.keys, match{from: from, end: after})
 	}
 	if inKey {
 		key(0, 0, true)

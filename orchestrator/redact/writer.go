@@ -2,6 +2,7 @@ package redact
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -153,17 +154,12 @@ func (w *Writer) safe(ms []match, end scanEnd) int {
 }
 
 // before returns the last offset up to cut that is not inside a secret or a key.
-func before(cut int, ms []match, keys []span) int {
+func before(cut int, ms, keys []match) int {
 	for again := true; again; {
 		was := cut
-		for _, m := range ms {
+		for _, m := range slices.Concat(ms, keys) {
 			if m.from < cut && m.end > cut {
 				cut = m.from
-			}
-		}
-		for _, k := range keys {
-			if k.from < cut && k.to > cut {
-				cut = k.from
 			}
 		}
 		again = cut != was

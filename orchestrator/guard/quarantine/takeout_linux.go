@@ -19,11 +19,6 @@ func (q *Quarantine) replace(rel, text string) error {
 		return err
 	}
 	defer root.Close()
-	return writeNew(root, rel, text)
-}
-
-// writeNew writes a file with a new text and another inode.
-func writeNew(root *os.Root, rel, text string) error {
 	beside, err := writeBeside(root, rel, text)
 	if err != nil {
 		return err
