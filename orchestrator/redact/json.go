@@ -49,11 +49,11 @@ func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, 
 	if !o.Valid && !json.Valid(data) {
 		return nil, false, fmt.Errorf("redact: not JSON: %d bytes", len(data))
 	}
-	w := jsonWalk{r: r, o: o, in: string(data)}
-	w.value(0)
+	w := newWalk(r, o, string(data))
+	w.value()
 	if r.stale() { // a learned value may occur earlier in another form
-		w = jsonWalk{r: r, o: o, in: w.in}
-		w.value(0)
+		w = newWalk(r, o, w.in)
+		w.value()
 	}
 	for _, f := range w.found {
 		o.Found(f.path, f.Found)
@@ -70,7 +70,8 @@ type jsonWalk struct {
 	r    *Redactor
 	o    *JSONOptions
 	in   string
-	at   int
+	dec  *json.Decoder // of in
+	at   int           // where it is
 	out  bytes.Buffer
 	done int // bytes of in that are in out
 	path []string
@@ -80,6 +81,12 @@ type jsonWalk struct {
 	foreign int
 	// found are the secrets, for JSONOptions.Found.
 	found []pathFound
+}
+
+func newWalk(r *Redactor, o *JSONOptions, in string) *jsonWalk {
+	w := &jsonWalk{r: r, o: o, in: in, dec: json.NewDecoder(strings.NewReader(in))}
+	w.dec.UseNumber()
+	return w
 }
 
 // pathFound is a secret and the keys that lead to it.
@@ -94,30 +101,55 @@ func (w *jsonWalk) record(f Found) {
 	}
 }
 
-func (w *jsonWalk) blank() {
-	for w.at < len(w.in) && strings.IndexByte(" \t\r\n", w.in[w.at]) >= 0 {
-		w.at++
-	}
+// next reads a token, which is in[from:at] then.
+func (w *jsonWalk) next() (tok json.Token, from int) {
+	from = w.at
+	tok, _ = w.dec.Token() // of valid JSON
+	w.at = int(w.dec.InputOffset())
+	return tok, from + len(w.in[from:w.at]) - len(strings.TrimLeft(w.in[from:w.at], " \t\r\n,:"))
 }
 
-func (w *jsonWalk) value(depth int) {
-	w.blank()
-	switch w.in[w.at] {
-	case '{':
-		w.members(depth, '}')
-	case '[':
-		w.members(depth, ']')
-	case '"':
-		from := w.at
-		w.skipString()
-		w.str(from, w.at)
-	default: // a number or a word
-		from := w.at
-		for w.at < len(w.in) && strings.IndexByte(",]} \t\r\n", w.in[w.at]) < 0 {
-			w.at++
+// value walks a value, and returns the text of a string.
+func (w *jsonWalk) value() (text string) {
+	tok, from := w.next()
+	switch tok := tok.(type) {
+	case json.Delim:
+		outer := w.pair
+		for w.pair = ""; w.dec.More(); {
+			if tok == '{' {
+				w.member()
+			} else {
+				w.value()
+			}
 		}
+		w.next()
+		w.pair = outer
+	case string:
+		return w.str(from, w.at)
+	default:
 		w.number(from, w.at)
 	}
+	return ""
+}
+
+// member walks a key and its value.
+func (w *jsonWalk) member() {
+	_, from := w.next()
+	key, _ := unquote(w.in[from:w.at])
+	if !w.own() || !w.o.OwnKeys {
+		ms, _ := w.r.find(key, false)
+		w.mark(from, w.at, key, ms)
+	}
+	foreign := w.foreign
+	if key != "" && key == w.o.Foreign {
+		w.foreign++
+	}
+	w.path = append(w.path, key)
+	text := w.value()
+	if text != "" && (strings.EqualFold(key, "name") || strings.EqualFold(key, "key")) {
+		w.pair = text
+	}
+	w.path, w.foreign = w.path[:len(w.path)-1], foreign
 }
 
 // number replaces a number that is a known value by a marker, as a string. The caller's own
@@ -135,88 +167,38 @@ func (w *jsonWalk) number(from, to int) {
 	w.put(from, to, `"`+f.Marker+`"`)
 }
 
-// members walks an object or an array.
-func (w *jsonWalk) members(depth int, closing byte) {
-	w.at++
-	outer := w.pair
-	for w.pair = ""; ; {
-		w.blank()
-		switch w.in[w.at] {
-		case closing:
-			w.at++
-			w.pair = outer
-			return
-		case ',':
-			w.at++
-			continue
-		}
-		if closing == ']' {
-			w.value(depth + 1)
-			continue
-		}
-		from := w.at
-		w.skipString()
-		key, _ := unquote(w.in[from:w.at])
-		if !w.own() || !w.o.OwnKeys {
-			ms, _ := w.r.find(key, false)
-			w.mark(from, w.at, key, ms)
-		}
-		foreign := w.foreign
-		if key != "" && key == w.o.Foreign {
-			w.foreign++
-		}
-		w.path = append(w.path, key)
-		w.blank()
-		w.at++ // the colon
-		w.blank()
-		from = w.at
-		w.value(depth + 1)
-		if w.in[from] == '"' && (strings.EqualFold(key, "name") || strings.EqualFold(key, "key")) {
-			w.pair, _ = unquote(w.in[from:w.at])
-		}
-		w.path, w.foreign = w.path[:len(w.path)-1], foreign
-	}
-}
-
 // own reports whether the walk is among the caller's own keys.
 func (w *jsonWalk) own() bool { return w.deep == 0 && w.foreign == 0 }
 
-func (w *jsonWalk) skipString() {
-	for w.at++; w.in[w.at] != '"'; w.at++ {
-		if w.in[w.at] == '\\' {
-			w.at++
-		}
-	}
-	w.at++
-}
-
-// str redacts the string in[from:to].
-func (w *jsonWalk) str(from, to int) {
+// str redacts the string in[from:to], and returns the text that it encodes.
+func (w *jsonWalk) str(from, to int) (text string) {
+	text, _ = unquote(w.in[from:to])
 	key := ""
 	if n := len(w.path); n > 0 {
 		key = w.path[n-1]
 	}
 	if w.own() && slices.Contains(w.o.Keep, key) {
-		return
+		return text
 	}
-	text, _ := unquote(w.in[from:to])
 	if w.foreign > 0 && Opaque(key) {
 		w.mark(from, to, text, w.r.findKnown(text))
-		return
+		return text
 	}
 	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && json.Valid([]byte(text)) {
-		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
-		in.value(0)
+		in := newWalk(w.r, w.o, text)
+		in.path, in.deep = slices.Clone(w.path), w.deep+1
+		in.value()
 		w.found = append(w.found, in.found...)
 		if in.done > 0 {
 			w.put(from, to, `"`+jsonEscape(in.out.String()+text[in.done:])+`"`)
 		}
-		return
+		return text
 	}
 	if w.pair != "" && strings.EqualFold(key, "value") {
 		key = w.pair
 	}
 	w.mark(from, to, text, w.r.findNamed(key, text))
+	return text
 }
 
 // mark replaces the secrets in the string in[from:to], whose decoded value is text, by markers.

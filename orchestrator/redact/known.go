@@ -3,16 +3,19 @@ package redact
 import (
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// secretEndings are the endings of the names of variables with secret values.
-const secretEndings = "PASSWORD PASSWD PASSPHRASE SECRET SECRETS TOKEN TOKENS API_KEY APIKEY API_KEYS ACCESS_KEY SECRET_KEY " +
-	"SECRET_KEY_BASE PRIVATE_KEY ENCRYPTION_KEY SIGNING_KEY MASTER_KEY AUTH_KEY CREDENTIALS _PAT _PWD DBPASS _AUTH _COOKIE"
-
-// secretWords mark a name as secret anywhere in it, as separate words: GITHUB_TOKEN_RO.
-const secretWords = "TOKEN PASS PASSWD PASSWORD JWT APIKEY API_KEY ACCESS_KEY SECRET_KEY"
+// secretVariable matches the names, in upper case, of variables with secret values: by their ending, or by a word
+// anywhere in them (GITHUB_TOKEN_RO).
+var secretVariable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(PASSWORD|PASSWD|PASSPHRASE|SECRETS?|TOKENS?|API_KEYS?|APIKEY|ACCESS_KEY|SECRET_KEY|SECRET_KEY_BASE|PRIVATE_KEY|` +
+		`ENCRYPTION_KEY|SIGNING_KEY|MASTER_KEY|AUTH_KEY|CREDENTIALS|_PAT|_PWD|DBPASS|_AUTH|_COOKIE)$|` +
+		`(^|_)(TOKEN|PASS|PASSWD|PASSWORD|JWT|APIKEY|API_KEY|ACCESS_KEY|SECRET_KEY)(_|$)`)
+})
 
 // minWordBytes: a shorter value of lower-case letters is an ordinary word ("postgres",
 // "changeme").
@@ -38,12 +41,7 @@ func FromEnviron(environ []string) []Secret {
 }
 
 // SecretName reports whether a variable's name marks its value as secret.
-func SecretName(name string) bool {
-	name = strings.ToUpper(name)
-	ends := func(e string) bool { return strings.HasSuffix(name, e) }
-	says := func(w string) bool { return strings.Contains("_"+name+"_", "_"+w+"_") }
-	return slices.ContainsFunc(strings.Fields(secretEndings), ends) || slices.ContainsFunc(strings.Fields(secretWords), says)
-}
+func SecretName(name string) bool { return secretVariable().MatchString(strings.ToUpper(name)) }
 
 func secretValue(v string) bool {
 	switch {
