@@ -74,16 +74,14 @@ func (t gitTree) around(rel string) (dir string) {
 
 // gitScan is one scan of a world.
 type gitScan struct {
-	world       string
-	own         []string // the program's directories, some of which commands write
-	skip        []string // those of them in the world
+	q           *Quarantine
+	skip        []string // the program's directories in the world
 	tree        gitTree
-	limit, seen int
+	seen        int
 	began       time.Time
-	known, read map[string]plainDir          // of the previous scan, and of this one
-	watch       func(rel string, every bool) // nil: nothing is watched
-	added       []string                     // files, in the order of the scan
-	namedDirs   map[string]bool              // where something of gitTree.Named is
+	known, read map[string]plainDir // of the previous scan, and of this one
+	added       []string            // files, in the order of the scan
+	namedDirs   map[string]bool     // where something of gitTree.Named is
 }
 
 // plainDir caches a directory that is not git's, so that a scan reads only changed ones.
@@ -106,18 +104,15 @@ const settleTime = 2 * time.Second
 
 // scan begins a scan of the world, which adds to a tree.
 func (q *Quarantine) scan(tree gitTree, known, read map[string]plainDir) *gitScan {
-	s := &gitScan{limit: q.limit, world: q.world, own: q.skip, began: time.Now(), tree: tree, known: known, read: read, namedDirs: map[string]bool{}}
-	for _, dir := range q.skip {
-		if Within(dir, q.world) {
+	s := &gitScan{q: q, began: time.Now(), tree: tree, known: known, read: read, namedDirs: map[string]bool{}}
+	for _, dir := range q.o.Skip {
+		if Within(dir, q.o.World) {
 			s.skip = append(s.skip, dir)
 		}
 	}
 	for rel, what := range tree.Named {
 		s.namedDirs[filepath.Dir(rel)] = true
 		s.namedDirs[rel] = what == namedHooks
-	}
-	if q.watcher != nil {
-		s.watch = q.watcher.add
 	}
 	return s
 }
@@ -137,9 +132,7 @@ func (q *Quarantine) scanAll(named map[string]named) error {
 func (q *Quarantine) scanNamed() {
 	s := q.scan(q.now, nil, nil)
 	for dir := range s.namedDirs {
-		if s.watch != nil {
-			s.watch(dir, true)
-		}
+		s.q.watcher.add(dir, true)
 	}
 	for rel := range q.now.Named {
 		s.addNamed(rel)
@@ -151,7 +144,7 @@ func (q *Quarantine) scanPart(rel string) []string {
 	git := q.now.around(rel)
 	q.now.remove(rel)
 	s := q.scan(q.now, q.known, q.known)
-	if info, err := os.Lstat(filepath.Join(q.world, rel)); err == nil && info.IsDir() {
+	if info, err := os.Lstat(filepath.Join(q.o.World, rel)); err == nil && info.IsDir() {
 		_ = s.walk(rel, git) // a later scan of everything reports the limit
 	} else if err == nil && (leads(rel) || info.Mode().Type() == fs.ModeSymlink && s.linkCounts(rel, git)) {
 		s.add(rel)
@@ -168,7 +161,7 @@ func (q *Quarantine) scanPart(rel string) []string {
 func (s *gitScan) addNamed(rel string) {
 	s.add(rel)
 	if s.tree.Named[rel] == namedHooks {
-		for _, e := range listDir(filepath.Join(s.world, rel)) {
+		for _, e := range listDir(filepath.Join(s.q.o.World, rel)) {
 			s.add(filepath.Join(rel, e.Name()))
 		}
 	}
@@ -178,10 +171,10 @@ func (s *gitScan) addNamed(rel string) {
 func isName(e fs.DirEntry, name string) bool { return strings.EqualFold(e.Name(), name) }
 
 func (s *gitScan) walk(rel, git string) error {
-	if s.seen++; s.seen > s.limit {
-		return remedy.With(fmt.Errorf("look for git directories in %s: more than %d directories", s.world, s.limit), remedy.SandboxReadOnly, "")
+	if s.seen++; s.seen > s.q.limit {
+		return remedy.With(fmt.Errorf("look for git directories in %s: more than %d directories", s.q.o.World, s.q.limit), remedy.SandboxReadOnly, "")
 	}
-	abs := filepath.Join(s.world, rel)
+	abs := filepath.Join(s.q.o.World, rel)
 	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {
 		return nil
 	}
@@ -218,9 +211,7 @@ func (s *gitScan) list(rel, abs, git string) plainDir {
 	d := plainDir{stamp: now, git: git}
 	base := strings.ToLower(filepath.Base(rel))
 	every := isRepositoryName(rel) || git != "" && slices.Contains(gitStateDirs, base) || s.namedDirs[rel]
-	if s.watch != nil {
-		s.watch(rel, every) // before it is read: what comes later is an event
-	}
+	s.q.watcher.add(rel, every) // before it is read: what comes later is an event
 	entries := listDir(abs)
 	for _, e := range entries {
 		if e.IsDir() {
@@ -233,8 +224,8 @@ func (s *gitScan) list(rel, abs, git string) plainDir {
 		if git == "" {
 			d.git = rel
 		}
-		if s.watch != nil && !every {
-			s.watch(rel, true)
+		if !every {
+			s.q.watcher.add(rel, true)
 		}
 		s.gitDir(rel, abs, inode(&st), entries)
 	} else if s.began.Sub(time.Unix(st.Ctim.Unix())) > settleTime {
@@ -325,7 +316,7 @@ func inode(st *unix.Stat_t) string { return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 
 // add records a file. One that is gone is omitted.
 func (s *gitScan) add(rel string) {
-	abs := filepath.Join(s.world, rel)
+	abs := filepath.Join(s.q.o.World, rel)
 	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {
 		return
 	}
@@ -354,7 +345,7 @@ func (s *gitScan) add(rel string) {
 	}
 	switch {
 	case leads(rel):
-		f.Leads = leadsTo(s.world, rel, f)
+		f.Leads = leadsTo(s.q.o.World, rel, f)
 	case isConfig(rel) && f.Kind == "file":
 		f.Leads = configLeads(f.Text, filepath.Dir(abs))
 	}

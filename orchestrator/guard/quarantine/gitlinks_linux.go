@@ -15,7 +15,7 @@ import (
 // one. Elsewhere a link can if it leads into one of the program's directories, which commands
 // write and which are not scanned, where git finds a repository.
 func (s *gitScan) linkCounts(rel, git string) bool {
-	abs := filepath.Join(s.world, rel)
+	abs := filepath.Join(s.q.o.World, rel)
 	if git != "" {
 		to, err := os.Readlink(abs)
 		return err == nil && (!strings.HasPrefix(to, "refs/") || strings.Contains(to, ".."))
@@ -29,7 +29,7 @@ func (s *gitScan) linkCounts(rel, git string) bool {
 	if err != nil {
 		real = FollowLinks(abs)
 	}
-	return slices.ContainsFunc(s.own, func(dir string) bool { return Within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
+	return slices.ContainsFunc(s.q.o.Skip, func(dir string) bool { return Within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
 }
 
 // isInRepository reports whether git finds a git directory at a path without links, or above
@@ -58,7 +58,7 @@ func isRepository(dir string) bool {
 // holdsRepository reports whether there may be a git directory below a path. Beyond the limit
 // it reports true.
 func (s *gitScan) holdsRepository(dir string) bool {
-	if s.seen++; s.seen > s.limit {
+	if s.seen++; s.seen > s.q.limit {
 		return true
 	}
 	var st unix.Stat_t

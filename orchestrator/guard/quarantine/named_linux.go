@@ -38,11 +38,11 @@ const programKeys = `alternaterefscommand askpass clean cmd command driver edito
 // with what they include. Conditions of includes count as true, because a command could make
 // them so.
 func (q *Quarantine) namedPaths(tree gitTree) map[string]named {
-	r := configReader{world: q.world, getenv: q.getenv, found: map[string]named{}, seen: map[string]bool{}}
+	r := configReader{world: q.o.World, getenv: q.o.Getenv, found: map[string]named{}, seen: map[string]bool{}}
 	dirs := map[string]string{} // git directories, with their work tree
 	for rel := range tree.Dirs {
 		if name := repositoryName(rel); name == "" || name == ".git" {
-			dir := filepath.Join(q.world, rel)
+			dir := filepath.Join(q.o.World, rel)
 			dirs[dir] = dir
 			if name == ".git" {
 				dirs[dir] = filepath.Dir(dir)
@@ -51,10 +51,10 @@ func (q *Quarantine) namedPaths(tree gitTree) map[string]named {
 	}
 	for rel, f := range tree.Files {
 		if strings.EqualFold(filepath.Base(rel), ".git") && f.Leads != "" {
-			dirs[f.Leads] = filepath.Dir(filepath.Join(q.world, rel))
+			dirs[f.Leads] = filepath.Dir(filepath.Join(q.o.World, rel))
 		}
 	}
-	for top := filepath.Dir(q.world); ; top = filepath.Dir(top) {
+	for top := filepath.Dir(q.o.World); ; top = filepath.Dir(top) {
 		at := filepath.Join(top, ".git")
 		if info, err := os.Stat(at); err == nil {
 			if !info.IsDir() {
@@ -68,7 +68,7 @@ func (q *Quarantine) namedPaths(tree gitTree) map[string]named {
 			break
 		}
 	}
-	tops := map[string]bool{q.world: true}
+	tops := map[string]bool{q.o.World: true}
 	for dir, top := range dirs {
 		tops[top] = true
 		common := dir
@@ -249,7 +249,7 @@ var subEscape = shell.Pattern(`\\(.)`)
 // by a repository that contains the file, or because the file is, or would make, a repository's own.
 // Empty: it does not.
 func Named(world, path string) (by string) {
-	q := &Quarantine{world: world, getenv: os.Getenv}
+	q := &Quarantine{o: Options{World: world, Getenv: os.Getenv}}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(world, path)
 	}

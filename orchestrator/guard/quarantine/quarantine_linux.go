@@ -25,12 +25,7 @@ import (
 // While commands overlap, the tree before the first of them is the base for comparison. What a
 // process that died left is compared by the next that opens the directory; see Recover.
 type Quarantine struct {
-	dir      string // where files are moved to; its record lies in it
-	world    string
-	skip     []string // the program's own directories
-	writable []string // where commands may write freely
-	runs     string   // the directory of run records; empty: none
-	getenv   func(string) string
+	o Options // its record lies in Dir
 
 	mu      sync.Mutex
 	now     gitTree // as of the newest scan
@@ -92,9 +87,9 @@ func Open(o Options) (*Quarantine, error) {
 }
 
 func load(o Options) (*Quarantine, error) {
-	q := &Quarantine{limit: maxGitDirs, dir: o.Dir, world: o.World, skip: o.Skip, writable: o.Writable, runs: o.Runs, getenv: o.Getenv}
-	if q.getenv == nil {
-		q.getenv = os.Getenv
+	q := &Quarantine{limit: maxGitDirs, o: o}
+	if q.o.Getenv == nil {
+		q.o.Getenv = os.Getenv
 	}
 	data, err := os.ReadFile(q.file())
 	switch {
@@ -110,7 +105,7 @@ func load(o Options) (*Quarantine, error) {
 	return q, nil
 }
 
-func (q *Quarantine) file() string { return filepath.Join(q.dir, "git.json") }
+func (q *Quarantine) file() string { return filepath.Join(q.o.Dir, "git.json") }
 
 // Begin is called before a command starts and returns what it must not write.
 func (q *Quarantine) Begin() ([]string, error) {
@@ -137,7 +132,7 @@ func (q *Quarantine) Begin() ([]string, error) {
 func (q *Quarantine) begin() (err error) {
 	w := q.idle
 	if q.idle = nil; w == nil {
-		w = newWatcher(q.world)
+		w = newWatcher(q.o.World)
 	}
 	if w != nil {
 		w.drain()
@@ -236,7 +231,7 @@ func (t gitTree) clone() gitTree {
 // closed lists what the next command must not write.
 func (q *Quarantine) closed() []string {
 	var out []string
-	add := func(rel string) { out = append(out, filepath.Join(q.world, rel)) }
+	add := func(rel string) { out = append(out, filepath.Join(q.o.World, rel)) }
 	for rel := range q.record.Before.Named {
 		add(rel)
 	}
@@ -302,12 +297,12 @@ func (q *Quarantine) judge(rel string, f, was gitFile, live bool) verdict {
 	switch {
 	case f.Kind != "other" && leads(rel):
 		to := f.Leads
-		in, err := filepath.Rel(q.world, to)
+		in, err := filepath.Rel(q.o.World, to)
 		_, known := q.now.Dirs[in]
-		if live && base != "commondir" && (to == "" || Within(to, q.world)) {
+		if live && base != "commondir" && (to == "" || Within(to, q.o.World)) {
 			return verdict{} // a repository there is one of now.Dirs, or is not complete
 		}
-		given := slices.ContainsFunc(q.writable, func(dir string) bool { return Within(to, dir) })
+		given := slices.ContainsFunc(q.o.Writable, func(dir string) bool { return Within(to, dir) })
 		return verdict{move: to == "" || err != nil || !known && !given, kept: before}
 	case live && f.Kind == "link" && !strings.Contains(f.Text, "/") && !exists(f.Leads):
 		return verdict{} // a trial by git, a lock of Mercurial
@@ -317,7 +312,7 @@ func (q *Quarantine) judge(rel string, f, was gitFile, live bool) verdict {
 	case isStateFile(rel) && !isConfig(rel):
 		return verdict{kept: before, move: !inertState(base, f.Text, before)}
 	case isConfig(rel) || q.now.Named[rel] == namedConfig:
-		place := configPlace{dir: filepath.Dir(filepath.Join(q.world, rel)), world: q.world, own: q.skip, trusted: configLines(before), led: was.Leads}
+		place := configPlace{dir: filepath.Dir(filepath.Join(q.o.World, rel)), world: q.o.World, own: q.o.Skip, trusted: configLines(before), led: was.Leads}
 		kept, dropped := place.inert(f.Text)
 		return verdict{move: len(dropped) > 0, kept: kept, dropped: dropped}
 	}
@@ -373,7 +368,7 @@ func (q *Quarantine) examine(files []string, live bool) {
 		v := q.judge(rel, f, was, live)
 		if !same && v.move {
 			line, err := q.move(rel, v)
-			if err != nil && !exists(filepath.Join(q.world, rel)) {
+			if err != nil && !exists(filepath.Join(q.o.World, rel)) {
 				continue // the command removed it
 			}
 			if err != nil {
@@ -425,8 +420,8 @@ func (q *Quarantine) lostRepositories(before, now gitTree) []string {
 func sortedKeys(m map[string]gitFile) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (q *Quarantine) isWritable(rel string) bool {
-	abs := filepath.Join(q.world, rel)
-	return slices.ContainsFunc(q.writable, func(dir string) bool { return Within(abs, dir) })
+	abs := filepath.Join(q.o.World, rel)
+	return slices.ContainsFunc(q.o.Writable, func(dir string) bool { return Within(abs, dir) })
 }
 
 // move moves a file out of the world and reports it. A directory for what is moved at a time is
@@ -434,12 +429,12 @@ func (q *Quarantine) isWritable(rel string) bool {
 func (q *Quarantine) move(rel string, v verdict) (string, error) {
 	if q.into == "" {
 		var err error
-		if q.into, err = os.MkdirTemp(q.dir, time.Now().UTC().Format("20060102-150405-")); err != nil {
+		if q.into, err = os.MkdirTemp(q.o.Dir, time.Now().UTC().Format("20060102-150405-")); err != nil {
 			return "", err
 		}
 	}
 	to := filepath.Join(q.into, rel)
-	root, err := os.OpenRoot(q.world) // no link leads out of it, even one swapped in meanwhile
+	root, err := os.OpenRoot(q.o.World) // no link leads out of it, even one swapped in meanwhile
 	if err != nil {
 		return "", err
 	}
@@ -460,14 +455,14 @@ func (q *Quarantine) move(rel string, v verdict) (string, error) {
 		if to, err = disarm(root, rel); err != nil {
 			return "", err
 		}
-		to = filepath.Join(q.world, to)
+		to = filepath.Join(q.o.World, to)
 	}
 	if beside != "" {
 		if err := root.Rename(beside, rel); err != nil {
 			return "", err
 		}
 	}
-	if to == q.world {
+	if to == q.o.World {
 		return fmt.Sprintf("quarantine: %s was removed, because git could run a program by it, outside the sandbox, and it could not be kept", firstLine(rel)), nil
 	}
 	if written != nil {
@@ -480,7 +475,7 @@ func (q *Quarantine) move(rel string, v verdict) (string, error) {
 	case v.kept != "":
 		what = "set back to what it was, because git could run a program by it, outside the sandbox"
 	}
-	return fmt.Sprintf("quarantine: %s was %s%s; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, keptText, shell.QuoteIfNeeded(firstLine(to)), shell.QuoteIfNeeded(firstLine(filepath.Join(q.world, rel)))), nil
+	return fmt.Sprintf("quarantine: %s was %s%s; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, keptText, shell.QuoteIfNeeded(firstLine(to)), shell.QuoteIfNeeded(firstLine(filepath.Join(q.o.World, rel)))), nil
 }
 
 // firstLine shows control characters as question marks.

@@ -20,19 +20,19 @@ import (
 const endTime = 5 * time.Second
 
 func (q *Quarantine) recordRun() error {
-	if q.runs == "" || q.run != nil {
+	if q.o.Runs == "" || q.run != nil {
 		return nil
 	}
-	err := os.MkdirAll(q.runs, 0o700)
+	err := os.MkdirAll(q.o.Runs, 0o700)
 	var f *os.File
 	if err == nil {
-		sum := sha256.Sum256([]byte(q.dir))
-		f, err = durable.TryLock(filepath.Join(q.runs, hex.EncodeToString(sum[:8])+".json"))
+		sum := sha256.Sum256([]byte(q.o.Dir))
+		f, err = durable.TryLock(filepath.Join(q.o.Runs, hex.EncodeToString(sum[:8])+".json"))
 	}
 	if err != nil {
-		return fmt.Errorf("record that commands run in %s: %w", q.world, err)
+		return fmt.Errorf("record that commands run in %s: %w", q.o.World, err)
 	}
-	data, err := json.Marshal(Run{Dir: q.dir, World: q.world, Inode: inodeOf(q.world), Skip: q.skip, Writable: q.writable, PID: os.Getpid()})
+	data, err := json.Marshal(Run{Dir: q.o.Dir, World: q.o.World, Inode: inodeOf(q.o.World), Skip: q.o.Skip, Writable: q.o.Writable, PID: os.Getpid()})
 	if err == nil {
 		err = f.Truncate(0)
 	}
@@ -41,7 +41,7 @@ func (q *Quarantine) recordRun() error {
 	}
 	if err = errors.Join(err, f.Sync()); err != nil {
 		f.Close()
-		return fmt.Errorf("record that commands run in %s: %w", q.world, err)
+		return fmt.Errorf("record that commands run in %s: %w", q.o.World, err)
 	}
 	q.run = f
 	return nil

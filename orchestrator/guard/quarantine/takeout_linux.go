@@ -14,7 +14,7 @@ import (
 
 // replace replaces a file by one with a text and another inode.
 func (q *Quarantine) replace(rel, text string) error {
-	root, err := os.OpenRoot(q.world)
+	root, err := os.OpenRoot(q.o.World)
 	if err != nil {
 		return err
 	}

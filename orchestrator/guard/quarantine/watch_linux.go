@@ -51,8 +51,11 @@ func newWatcher(world string) *watcher {
 	return &watcher{world: world, events: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 64<<10), paths: map[int32]string{}}
 }
 
-// add watches a directory; every reports that the content of its files counts.
+// add watches a directory, if w is not nil; every reports that the content of its files counts.
 func (w *watcher) add(rel string, every bool) {
+	if w == nil {
+		return
+	}
 	mask := uint32(watchNames)
 	if every {
 		mask = watchContent
@@ -172,10 +175,10 @@ func (q *Quarantine) touched(e event) []string {
 		return q.scanPart(e.dir)
 	case slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(e.dir))) && q.now.Dirs[above] != "":
 		return q.scanPart(above)
-	case !repository && slices.Contains(strings.Fields(unfinished), base) && isGitDir(e.dir, listDir(filepath.Join(q.world, e.dir))):
+	case !repository && slices.Contains(strings.Fields(unfinished), base) && isGitDir(e.dir, listDir(filepath.Join(q.o.World, e.dir))):
 		return q.scanPart(e.dir)
 	}
-	if info, err := os.Lstat(filepath.Join(q.world, path)); err == nil && info.Mode().IsRegular() && !leads(path) && !q.isNamed(path) {
+	if info, err := os.Lstat(filepath.Join(q.o.World, path)); err == nil && info.Mode().IsRegular() && !leads(path) && !q.isNamed(path) {
 		return nil // most events
 	}
 	return q.scanPart(path)
