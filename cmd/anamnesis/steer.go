@@ -184,13 +184,11 @@ func (a *app) jump(ctx context.Context, svc *session.Service, task, dir string, 
 		}
 		return view.NewText(nil, a.stderr, a.width(), i.Dir, view.NoOutputs)
 	})
-	jump := func() (session.Jumped, error) { return svc.Jump(ctx, task, dir, j, client) }
 	next := fmt.Sprintf("'anamnesis resume %s' continues from there", task)
-	if st, err := svc.State(task); err == nil && st.Opened.Origin != nil && !st.Opened.Origin.Imported() {
-		jump = func() (session.Jumped, error) { return beside.Jump(ctx, svc, task, dir, j) }
+	if st, err := svc.State(task); err == nil && st.Opened.Origin.Recorded() {
 		next = st.Opened.Origin.Agent + " reads with its next event what was reverted"
 	}
-	res, err := jump()
+	res, err := beside.Jump(ctx, svc, task, dir, j, client)
 	a.warn(res.Warnings...)
 	switch {
 	case err != nil:

@@ -81,6 +81,9 @@ type Origin struct {
 // snapshots.
 func (o *Origin) Imported() bool { return o != nil && o.File != "" }
 
+// Recorded reports whether the task is recorded while another agent works in it.
+func (o *Origin) Recorded() bool { return o != nil && o.File == "" }
+
 // TaskResumed records that a process resumed the task.
 type TaskResumed struct {
 	PID     int    `json:"pid"`

@@ -12,6 +12,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -107,7 +108,7 @@ func TestGemini(t *testing.T) {
 	if err != nil || st.Steps.CountEnded() != 4 || len(st.Steps.At(1).Calls) != 2 {
 		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}
-	if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 1, Reason: "it was right"}); err != nil {
+	if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 1, Reason: "it was right"}, session.Client{}); err != nil {
 		t.Fatal(err)
 	}
 	if reply := s.event(`{"hook_event_name":"BeforeAgent","prompt":"Go on."}`); !strings.Contains(reply, `"hookEventName":"BeforeAgent"`) || !strings.Contains(reply, "it was right") {
@@ -300,7 +301,7 @@ func TestCompaction(t *testing.T) {
 	if reply := s.event(compact); reply != "" {
 		t.Errorf("before a jump: %s", reply)
 	}
-	if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 0, Reason: "a was wrong"}); err != nil {
+	if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 0, Reason: "a was wrong"}, session.Client{}); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range []string{`{"hook_event_name":"UserPromptSubmit","prompt":"Go on."}`, `{"hook_event_name":"SessionStart","source":"resume"}`, compact, compact} {
@@ -329,7 +330,7 @@ func TestKimi(t *testing.T) {
 	if words[len(words)-1] != "Make it pass." {
 		t.Errorf("the user said %q", words)
 	}
-	if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 1, Reason: "it was right"}); err != nil {
+	if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 1, Reason: "it was right"}, session.Client{}); err != nil {
 		t.Fatal(err)
 	}
 	if reply := s.event(`{"hook_event_name":"UserPromptSubmit","prompt":[{"type":"text","text":"Go on."}]}`); !strings.HasPrefix(reply, "<anamnesis>\n[") || !strings.Contains(reply, "it was right") {
@@ -392,7 +393,7 @@ func TestContextCut(t *testing.T) {
 		to   int
 		want string
 	}{{1, `{"left":["c2","c3"]}`}, {3, ""}, {2, `{"left":["c3"]}`}} {
-		if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: tt.to, Reason: "r"}); err != nil {
+		if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: tt.to, Reason: "r"}, session.Client{}); err != nil {
 			t.Fatal(err)
 		}
 		if reply := s.event(cut); reply != tt.want {
@@ -419,7 +420,7 @@ func TestRunning(t *testing.T) {
 			s.event(`{"hook_event_name":"PreToolUse",` + call + `}`)
 		}
 		s.event(`{"hook_event_name":"PostToolUse",` + call + `,"tool_response":{"stdout":""}}`)
-		if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 1, Reason: "r"}); err != nil {
+		if _, err := beside.Jump(t.Context(), s.svc, s.task, "", op.JumpRequested{To: 1, Reason: "r"}, session.Client{}); err != nil {
 			t.Fatal(err)
 		}
 		s.holds("lib", "kept")

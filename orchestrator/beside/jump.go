@@ -25,32 +25,38 @@ func Checkpoint(ctx context.Context, svc *session.Service, task, note string) (s
 	return step, session.JoinClose(err, p.close())
 }
 
-// Jump makes a jump in a session that another agent works in. It is refused with
-// ErrCallOpen while a session of the directory has a call under way.
-func Jump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested) (session.Jumped, error) {
+// Jump makes a jump. In a session that another agent works in it is refused with ErrCallOpen
+// while a session of the directory has a call under way.
+func Jump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested, c session.Client) (session.Jumped, error) {
 	end, err := noCall(ctx, svc, task, dir)
 	if err != nil {
 		return session.Jumped{}, err
 	}
 	defer end()
-	return svc.Jump(ctx, task, dir, j, session.Client{})
+	return svc.Jump(ctx, task, dir, j, c)
 }
 
 // Restore restores files of a task alone. In a session that another agent works in it is
 // refused as a jump is.
 func Restore(ctx context.Context, svc *session.Service, task, name string, o worldstate.RestoreOptions) (worldstate.Result, []string, error) {
-	if st, err := svc.State(task); err == nil && st.Opened.Origin != nil && !st.Opened.Origin.Imported() {
-		end, err := noCall(ctx, svc, task, "")
-		if err != nil {
-			return worldstate.Result{}, nil, err
-		}
-		defer end()
+	end, err := noCall(ctx, svc, task, "")
+	if err != nil {
+		return worldstate.Result{}, nil, err
 	}
+	defer end()
 	return svc.RestoreWorld(ctx, task, name, o)
 }
 
-// noCall is atRest, and fails with ErrCallOpen while a session of the directory has an open call.
+// noCall is atRest, and fails with ErrCallOpen while a session of the directory has an open call. It does nothing to a
+// task that no other agent works in.
 func noCall(ctx context.Context, svc *session.Service, task, dir string) (end func(), err error) {
+	st, err := svc.State(task)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Opened.Origin.Recorded() {
+		return func() {}, nil
+	}
 	p, end, err := atRest(ctx, svc, task, dir)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func TestReader(t *testing.T) {
 			a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
 			a.ok("t1", "make", func() {})
 			a.ok("t2", "touch a", func() { a.write("a", "a") })
-			if _, err := beside.Jump(t.Context(), svc, a.task, "", op.JumpRequested{To: 1, Reason: "it was the wrong file to write"}); err != nil {
+			if _, err := beside.Jump(t.Context(), svc, a.task, "", op.JumpRequested{To: 1, Reason: "it was the wrong file to write"}, session.Client{}); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan struct{})

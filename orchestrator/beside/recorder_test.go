@@ -138,7 +138,7 @@ func testRecorder(a *agent) {
 	if _, _, err := beside.Restore(t.Context(), a.svc, a.task, "1", worldstate.RestoreOptions{}); !errors.Is(err, runtime.ErrCallOpen) {
 		t.Errorf("restored while a call is open: %v", err)
 	}
-	if _, err := beside.Jump(t.Context(), a.svc, a.task, "", op.JumpRequested{To: 1, Reason: "r"}); !errors.Is(err, runtime.ErrCallOpen) {
+	if _, err := beside.Jump(t.Context(), a.svc, a.task, "", op.JumpRequested{To: 1, Reason: "r"}, session.Client{}); !errors.Is(err, runtime.ErrCallOpen) {
 		t.Errorf("a jump while a call is open: %v", err)
 	}
 	a.write("a.go", "three")
@@ -148,7 +148,7 @@ func testRecorder(a *agent) {
 	if p, err := a.svc.PlanJump(t.Context(), a.task, "", op.JumpRequested{To: 1}); err != nil || p.Running || p.UnderWay != 0 {
 		t.Errorf("a dry run: %+v, %v", p, err)
 	}
-	if _, err := beside.Jump(t.Context(), a.svc, a.task, "", op.JumpRequested{To: 1, Reason: "lib is needed"}); err != nil {
+	if _, err := beside.Jump(t.Context(), a.svc, a.task, "", op.JumpRequested{To: 1, Reason: "lib is needed"}, session.Client{}); err != nil {
 		t.Fatal(err)
 	}
 	a.holds("lib/x", "kept")

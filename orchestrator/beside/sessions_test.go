@@ -23,6 +23,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -71,7 +72,7 @@ func (a *agent) returned(id, command string) {
 
 func (a *agent) jump(to int) error {
 	a.Helper()
-	_, err := beside.Jump(a.Context(), a.svc, a.task, "", op.JumpRequested{To: to, Reason: "r"})
+	_, err := beside.Jump(a.Context(), a.svc, a.task, "", op.JumpRequested{To: to, Reason: "r"}, session.Client{})
 	return err
 }
 

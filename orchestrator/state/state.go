@@ -256,9 +256,6 @@ func (s *State) Waits() bool {
 var (
 	// ErrNoStep: there is no checkpoint of that step.
 	ErrNoStep = errors.New("no such checkpoint")
-)
-
-var (
 	// ErrNotJumped: the jump was not performed; the text says why.
 	ErrNotJumped = errors.New("not jumped")
 )

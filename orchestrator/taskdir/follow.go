@@ -126,13 +126,9 @@ func (f *Follower) Line(seq uint64) (Line, error) {
 var ErrNoOp = errors.New("no such operation")
 
 func line(rec opstream.Record, lost error) Line {
-	l := Line{Name: rec.Kind, JSON: rec.Body, Durable: rec.Durable, Err: lost}
-	l.Op = op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time}
-	if lost == nil {
-		var o op.Op
-		if o, l.Err = Decode(rec); l.Err == nil {
-			l.Op = o
-		}
+	l := Line{Name: rec.Kind, JSON: rec.Body, Durable: rec.Durable}
+	if l.Op, l.Err = Decode(rec); lost != nil {
+		l.Body, l.Err = nil, lost
 	}
 	return l
 }

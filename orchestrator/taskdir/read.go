@@ -74,13 +74,14 @@ func Answered(q state.Question) error {
 }
 
 // Decode returns the operation of a stream record. Kinds of newer programs keep their place in
-// the order and have no body.
+// the order and have no body, as an operation whose body cannot be read.
 func Decode(rec opstream.Record) (op.Op, error) {
 	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
+	o := op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}
 	if err != nil && !errors.Is(err, op.ErrUnknownKind) {
-		return op.Op{}, fmt.Errorf("op %d: %w", rec.Seq, err)
+		return o, fmt.Errorf("op %d: %w", rec.Seq, err)
 	}
-	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
+	return o, nil
 }
 
 // Stream is a task's stream as its process has it, or as one that only reads it.

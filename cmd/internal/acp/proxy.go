@@ -292,11 +292,7 @@ func (p *Proxy) prompt(ctx context.Context, line []byte, m *message, q *params) 
 		}
 	}
 	if name, rest, ok := slash(text); ok {
-		answer := (&place{svc: p.svc, task: c.task, dir: c.cwd, jump: func(ctx context.Context,
-			j op.JumpRequested) ([]string, error) {
-			done, err := beside.Jump(ctx, p.svc, c.task, "", j)
-			return done.Warnings, err
-		}}).answer(ctx, name, rest)
+		answer := (&place{svc: p.svc, task: c.task, dir: c.cwd}).answer(ctx, name, rest)
 		p.mu.Lock()
 		delete(p.asked, string(m.ID))
 		p.mu.Unlock()

@@ -51,11 +51,7 @@ func (a *Agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	}
 	v := newViewer(a, s, false)
 	if name, rest, ok := slash(text); ok {
-		answer := (&place{svc: svc, task: string(s.id), dir: s.dir, jump: func(ctx context.Context,
-			j op.JumpRequested) ([]string, error) {
-			done, err := svc.Jump(ctx, string(s.id), "", j, session.Client{})
-			return done.Warnings, err
-		}}).answer(ctx, name, rest)
+		answer := (&place{svc: svc, task: string(s.id), dir: s.dir}).answer(ctx, name, rest)
 		v.send(sdk.UpdateAgentMessageText(answer))
 		return sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn}, failed(v.err)
 	}

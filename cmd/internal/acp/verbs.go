@@ -47,7 +47,6 @@ func slash(text string) (name, rest string, ok bool) {
 type place struct {
 	svc       *session.Service
 	task, dir string
-	jump      func(context.Context, op.JumpRequested) (warnings []string, err error)
 }
 
 // answer answers a verb. A mistake is part of the text.
@@ -92,8 +91,8 @@ func (p *place) do(ctx context.Context, name, rest string) (string, error) {
 	if strings.TrimSpace(reason) == "" {
 		reason = "the user went back"
 	}
-	warnings, err := p.jump(ctx, op.JumpRequested{To: step, Reason: reason, By: op.ByUser})
-	text := strings.Join(warnings, "\n")
+	done, err := beside.Jump(ctx, p.svc, p.task, "", op.JumpRequested{To: step, Reason: reason, By: op.ByUser}, session.Client{})
+	text := strings.Join(done.Warnings, "\n")
 	if err != nil {
 		return text, err
 	}

@@ -77,7 +77,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		return "", err
 	}
 	j := op.JumpRequested{To: in.Step, Reason: in.Reason, Learned: in.Learned}
-	last, outside := st.Last, st.Opened.Origin != nil && !st.Opened.Origin.Imported()
+	last := st.Last
 	switch {
 	case in.DryRun && len(in.Paths) > 0:
 		plan, err := s.svc.PlanRestore(ctx, task, fmt.Sprint(in.Step), worldstate.PlanOptions{Paths: in.Paths})
@@ -93,7 +93,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		return printed(func(p *show.Printer) { p.JumpPlan(task, plan) }), nil
 	case in.Reason == "":
 		return "", errors.New("reason is empty: say what was wrong with the path you leave")
-	case outside && (beside.Planning(s.svc.Home, task) || codexTurn(req)["sandbox_mode"] == "read-only"):
+	case st.Opened.Origin.Recorded() && (beside.Planning(s.svc.Home, task) || codexTurn(req)["sandbox_mode"] == "read-only"):
 		return "", errors.New("the agent is in plan mode or read-only: only dry_run is possible")
 	case len(in.Paths) > 0:
 		res, warnings, err := beside.Restore(ctx, s.svc, task, fmt.Sprint(in.Step),
@@ -109,11 +109,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 			p.Printf("the files before are snapshot %s\n", res.Source)
 		}), nil
 	}
-	jump := func() (session.Jumped, error) { return s.svc.Jump(ctx, task, "", j, session.Client{}) }
-	if outside {
-		jump = func() (session.Jumped, error) { return beside.Jump(ctx, s.svc, task, "", j) }
-	}
-	res, err := jump()
+	res, err := beside.Jump(ctx, s.svc, task, "", j, session.Client{})
 	if err != nil {
 		return strings.Join(res.Warnings, "\n"), s.remedy(err, task, in.Step)
 	}
@@ -151,7 +147,7 @@ func (s *Server) checkpoint(ctx context.Context, req *mcp.CallToolRequest, in ch
 	if err != nil {
 		return "", err
 	}
-	if st.Opened.Origin == nil || st.Opened.Origin.Imported() {
+	if !st.Opened.Origin.Recorded() {
 		return "", fmt.Errorf("every step of %s is a checkpoint already; the last one is step %d",
 			st.Opened.Task, st.Current)
 	}
