@@ -483,7 +483,7 @@ passes:
 	}
 	d.write("w/mine", "")
 	d.types("again\n")
-	d.sees("  why:     start over\n", "It is written again.", "── 1 file changed: again.md", "\n>") // the user's file is not the turn's
+	d.sees("  why:     start over – tried: Bash(seq 3000)\n", "It is written again.", "── 1 file changed: again.md", "\n>") // the user's file is not the turn's
 	d.types("/quit\n")
 	d.sees("continues it\n$")
 	d.tmux("send-keys", "-R")
