@@ -63,21 +63,19 @@ func (s *shadow) make(ctx context.Context) error {
 	return err
 }
 
-func (s *shadow) save(ctx context.Context) (string, error) {
+func (s *shadow) save(ctx context.Context) (id, tree string, err error) {
 	if err := s.make(ctx); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if _, err := s.git(ctx, "add", "-A"); err != nil {
-		return "", err
+		return "", "", err
 	}
-	return s.git(ctx, "write-tree")
+	tree, err = s.git(ctx, "write-tree")
+	return tree, tree, err
 }
 
-func (s *shadow) tree(_ context.Context, id string) (string, error)  { return id, nil }
-func (s *shadow) point(_ context.Context, id string) (string, error) { return id, nil }
-
-func (s *shadow) restore(ctx context.Context, point string) error {
-	_, err := s.git(ctx, "read-tree", "--reset", "-u", point)
+func (s *shadow) restore(ctx context.Context, id string) error {
+	_, err := s.git(ctx, "read-tree", "--reset", "-u", id)
 	return err
 }
 
@@ -88,11 +86,15 @@ func (r *resetting) info() info {
 	return info{name: nameReset, reference: true, restoreOnly: true}
 }
 
-func (r *resetting) point(ctx context.Context, id string) (string, error) {
-	return r.git(ctx, "commit-tree", "-m", "bench", id)
+// save is not measured: reset needs a commit.
+func (r *resetting) save(ctx context.Context) (id, tree string, err error) {
+	if _, tree, err = r.shadow.save(ctx); err == nil {
+		id, err = r.git(ctx, "commit-tree", "-m", "bench", tree)
+	}
+	return id, tree, err
 }
 
-func (r *resetting) restore(ctx context.Context, point string) error {
-	_, err := r.git(ctx, "reset", "-q", "--hard", point)
+func (r *resetting) restore(ctx context.Context, id string) error {
+	_, err := r.git(ctx, "reset", "-q", "--hard", id)
 	return err
 }

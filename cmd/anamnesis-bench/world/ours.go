@@ -21,7 +21,7 @@ type ours struct {
 	who        info
 	store, dir string
 	w          *worldstate.World
-	last       worldstate.Snapshot
+	last       worldstate.ID // of the state that the directory was in last
 }
 
 func (o *ours) info() info { return o.who }
@@ -43,27 +43,23 @@ func (o *ours) fresh(context.Context) error {
 	return o.open()
 }
 
-func (o *ours) save(ctx context.Context) (string, error) {
+func (o *ours) save(ctx context.Context) (id, tree string, err error) {
 	if err := o.open(); err != nil {
-		return "", err
+		return "", "", err
 	}
-	snap, err := o.w.Save(ctx, worldstate.SaveOptions{Message: "bench", Parent: o.last.ID})
-	if err != nil {
-		return "", err
+	snap, err := o.w.Save(ctx, worldstate.SaveOptions{Message: "bench", Parent: o.last})
+	if err == nil {
+		o.last = snap.ID
 	}
-	o.last = snap
-	return string(snap.ID), nil
+	return string(snap.ID), snap.Tree, err
 }
 
-func (o *ours) tree(context.Context, string) (string, error)       { return o.last.Tree, nil }
-func (o *ours) point(_ context.Context, id string) (string, error) { return id, nil }
-
-func (o *ours) restore(ctx context.Context, point string) error {
-	res, err := o.w.RestoreTo(ctx, worldstate.ID(point), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{OverwriteEdits: true}})
+func (o *ours) restore(ctx context.Context, id string) error {
+	res, err := o.w.RestoreTo(ctx, worldstate.ID(id), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{OverwriteEdits: true}})
 	if err == nil && !res.Exact {
 		err = fmt.Errorf("the restore was not exact: kept %v", res.Kept)
 	}
-	o.last.ID = worldstate.ID(point)
+	o.last = worldstate.ID(id)
 	return err
 }
 
@@ -73,7 +69,7 @@ func (o *ours) close() {
 	if o.w != nil {
 		o.w.Close()
 	}
-	o.w, o.last = nil, worldstate.Snapshot{}
+	o.w, o.last = nil, ""
 }
 
 // program is this program's binary, one process a command.
@@ -109,16 +105,13 @@ func maxrssUnit() int64 {
 	return 1024
 }
 
-func (p *program) save(ctx context.Context) (string, error) {
+func (p *program) save(ctx context.Context) (id, tree string, err error) {
 	var snap worldstate.Snapshot
-	err := p.run(ctx, &snap, "save")
-	return string(snap.ID), err
+	err = p.run(ctx, &snap, "save")
+	return string(snap.ID), "", err
 }
 
-func (p *program) tree(context.Context, string) (string, error)       { return "", nil }
-func (p *program) point(_ context.Context, id string) (string, error) { return id, nil }
-
-func (p *program) restore(ctx context.Context, point string) error {
+func (p *program) restore(ctx context.Context, id string) error {
 	var res worldstate.Result
-	return p.run(ctx, &res, "restore", point, "--overwrite")
+	return p.run(ctx, &res, "restore", id, "--overwrite")
 }

@@ -11,33 +11,33 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"sort"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Options say what is measured. The zero value, with Dir, means everything.
+// Options say what is measured.
 type Options struct {
 	// Dir is the directory to copy. It is never written.
 	Dir string
 	// Temp is where the copy and the stores go, a new directory in it, removed
 	// at the end. Default: Dir's parent, so that the file system is Dir's own.
 	Temp string
-	// Rounds is how often each row is measured. Default DefaultRounds; rows
-	// of a whole first save take a third of it, at least one.
+	// Rounds is how often each row is measured; rows of a whole first save take a third of it, at
+	// least one.
 	Rounds int
 	// Only picks rows by name (see Rows). None: all.
 	Only []string
 	// Program is the anamnesis binary whose own process time is shown. "":
 	// not shown.
 	Program string
-	// Log receives the progress, one line at a time. It may be nil.
+	// Log receives the progress, one line at a time.
 	Log func(line string)
 }
 
-// DefaultRounds is the default of Options.Rounds.
+// DefaultRounds is what a user gets who names no number.
 const DefaultRounds = 9
 
 // A Report is one run's figures.
@@ -122,12 +122,6 @@ type runner struct {
 // Run measures. The error is for what kept it from measuring at all; a subject
 // that fails has a Note.
 func Run(ctx context.Context, o Options) (r *Report, err error) {
-	if o.Rounds <= 0 {
-		o.Rounds = DefaultRounds
-	}
-	if o.Log == nil {
-		o.Log = func(string) {}
-	}
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, fmt.Errorf("bench world: %w", err)
 	}
@@ -149,7 +143,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if run.tree, err = copyTree(ctx, o.Dir, filepath.Join(top, "tree")); err != nil {
 		return nil, fmt.Errorf("bench world: copy: %w", err)
 	}
-	r = &Report{Dir: o.Dir, Files: run.tree.count, Bytes: run.tree.bytes, CPUs: cpus(), Load: load()}
+	r = &Report{Dir: o.Dir, Files: run.tree.count, Bytes: run.tree.bytes, CPUs: runtime.NumCPU(), Load: load()}
 	if r.Git, err = gitVersion(ctx); err != nil {
 		return nil, fmt.Errorf("bench world: git is what it measures against: %w", err)
 	}
@@ -199,7 +193,7 @@ func (r *runner) memory(ctx context.Context, out *Report) error {
 			continue
 		}
 		r.o.Log("measuring memory")
-		if _, err := p.save(ctx); err != nil {
+		if _, _, err := p.save(ctx); err != nil {
 			return fmt.Errorf("memory: %w", err)
 		}
 		out.Memory = p.peak
@@ -253,7 +247,7 @@ func (r *runner) warmUp(ctx context.Context, w work, got []samples) error {
 				return err
 			}
 			if got[i].failed == nil {
-				_, got[i].failed = s.save(ctx)
+				_, _, got[i].failed = s.save(ctx)
 			}
 		}
 		select { // the second save finds every stamp old enough to be kept
@@ -299,23 +293,17 @@ func (r *runner) save(ctx context.Context, w work, s subject, to *samples, trees
 			return err
 		}
 	}
-	var id string
-	err := to.measure(func() (err error) { id, err = s.save(ctx); return err }, nil)
-	if err != nil {
+	return to.measure(func() (err error) {
+		_, trees[s.info().name], err = s.save(ctx)
 		return err
-	}
-	trees[s.info().name], err = s.tree(ctx, id)
-	return err
+	}, nil)
 }
 
 // restore lets one subject save two states and measures the way back.
 func (r *runner) restore(ctx context.Context, w work, s subject, to *samples) error {
 	var points []string
 	for range 2 {
-		id, err := s.save(ctx)
-		if err == nil {
-			id, err = s.point(ctx, id)
-		}
+		id, _, err := s.save(ctx)
 		if err != nil {
 			return err
 		}
@@ -364,7 +352,7 @@ func cpuTime() time.Duration {
 
 func median(list []time.Duration) time.Duration {
 	list = slices.Clone(list)
-	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
+	slices.Sort(list)
 	return list[len(list)/2]
 }
 

@@ -43,7 +43,7 @@ func TestRowFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(context.Background(), Options{Dir: dir, Rounds: 1})
+	r, err := Run(context.Background(), Options{Dir: dir, Rounds: 1, Log: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestIgnored(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(context.Background(), Options{Dir: dir, Rounds: 1}); !errors.Is(err, ErrUsage) {
+	if _, err := Run(context.Background(), Options{Dir: dir, Rounds: 1, Log: func(string) {}}); !errors.Is(err, ErrUsage) {
 		t.Errorf("a tree that is ignored: %v", err)
 	}
 }

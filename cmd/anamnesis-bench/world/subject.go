@@ -12,13 +12,9 @@ type subject interface {
 	info() info
 	// fresh forgets everything: the next save is a first save.
 	fresh(ctx context.Context) error
-	// save returns what names the saved state.
-	save(ctx context.Context) (id string, err error)
-	// tree returns the git tree id of a saved state, "" where there is none.
-	tree(ctx context.Context, id string) (string, error)
-	// point makes of a saved state what restore takes; it is not measured.
-	point(ctx context.Context, id string) (string, error)
-	restore(ctx context.Context, point string) error
+	// save returns what names the saved state, and its git tree id, "" where there is none.
+	save(ctx context.Context) (id, tree string, err error)
+	restore(ctx context.Context, id string) error
 	close()
 }
 

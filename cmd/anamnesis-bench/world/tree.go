@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -150,8 +149,6 @@ func (t *tree) expect(n, round int) error {
 	}
 	return nil
 }
-
-func cpus() int { return runtime.NumCPU() }
 
 // load is the machine's load averages, "" where they are not to be had.
 func load() string {
