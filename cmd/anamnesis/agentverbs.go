@@ -3,7 +3,7 @@
 package main
 
 import (
-	"fmt"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -94,36 +94,22 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 }
 
 func (a *app) agentApproveCommand(dir *string) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
+	return a.approveCommand(&cobra.Command{
 		Use:   "approve NAME|FILE",
 		Short: "Show a project's agent and approve it",
 		Long: `Show the files of the project that an agent consists of, including its prompt and its subagents,
 and approve them. The approval covers their current content; if a file changes, you are asked
 again.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, who, trust, err := a.agentNamed(*dir, args[0])
-			if err != nil {
-				return err
-			}
-			if ok, err := who.Allow(cmd.Context(), trust, nil); err != nil {
-				return err
-			} else if ok {
-				a.println("approved already")
-				return nil
-			}
-			fmt.Fprint(a.stdout, view.Clean(who.Text()))
-			if err := a.tty().Confirm(cmd.Context(), "agent "+who.Spec.Name, "Approve this agent?", yes); err != nil {
-				return err
-			}
-			if err := who.Approve(trust); err != nil {
-				return err
-			}
-			a.printf("approved %s\n", who.Spec.Name)
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
-	return cmd
+	}, func(ctx context.Context, args []string) (p pending, err error) {
+		_, who, trust, err := a.agentNamed(*dir, args[0])
+		if err != nil {
+			return p, err
+		}
+		if ok, err := who.Allow(ctx, trust, nil); ok || err != nil {
+			return p, err
+		}
+		return pending{what: "agent", name: who.Spec.Name, question: "Approve this agent?", text: who.Text(),
+			approve: func() error { return who.Approve(trust) }}, nil
+	})
 }

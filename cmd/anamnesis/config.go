@@ -4,7 +4,10 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +16,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // configured returns the service and the settings of a directory.
@@ -57,7 +61,8 @@ func (a *app) configCommand() *cobra.Command {
 }
 
 func (a *app) configApproveCommand(dir *string) *cobra.Command {
-	return a.approveCommand("Approve a project's current settings", func() (p pending, err error) {
+	cmd := &cobra.Command{Use: "approve", Short: "Approve a project's current settings"}
+	return a.approveCommand(cmd, func(context.Context, []string) (p pending, err error) {
 		svc, set, err := a.configured(*dir)
 		switch {
 		case err != nil:
@@ -66,53 +71,63 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 			return p, exit.Usagef("%s: there is no such file in %s or above it in its repository, and no eas.yaml",
 				settings.ProjectFile, *dir)
 		}
-		p = pending{svc: svc, what: "config", question: "Approve these settings?", approvals: set.Missing}
+		p = pending{what: "config", question: "Approve these settings?", approve: approveAll(svc.Home, set.Missing)}
 		for _, v := range set.Values {
 			if v.Ignored != "" || v.Bounded {
-				p.lines = append(p.lines, fmt.Sprintf("%s: %s", v.Key, cmp.Or(v.Ignored, v.Text)))
+				p.text += fmt.Sprintf("%s: %s\n", v.Key, cmp.Or(v.Ignored, v.Text))
 			}
 		}
 		return p, nil
 	})
 }
 
-// pending is a project's file that waits for an approval by content.
+// pending is something of a project that waits for an approval by content.
 type pending struct {
-	svc            *session.Service
-	what, question string
-	lines          []string           // describe what is approved
-	approvals      []consent.Approval // those that are missing
+	what, name string // the name is printed with the approval; may be empty
+	question   string
+	text       string       // describes what is approved
+	approve    func() error // nil: it is approved already
 }
 
-// approveCommand approves what find returns, after the user has seen it.
-func (a *app) approveCommand(short string, find func() (pending, error)) *cobra.Command {
+// approveAll returns a function that records approvals, nil if there are none.
+func approveAll(h taskdir.Home, approvals []consent.Approval) func() error {
+	if len(approvals) == 0 {
+		return nil
+	}
+	return func() (err error) {
+		for _, approval := range approvals {
+			err = errors.Join(err, consent.OpenTrust(h.Approvals()).Approve(approval))
+		}
+		return err
+	}
+}
+
+// approve shows what is pending and approves it, after the user has agreed.
+func (a *app) approve(ctx context.Context, p pending, yes bool) error {
+	if p.approve == nil {
+		a.println("approved already")
+		return nil
+	}
+	a.printf("%s", view.Clean(p.text))
+	if err := a.tty().Confirm(ctx, strings.TrimSpace(p.what+" "+p.name), p.question, yes); err != nil {
+		return err
+	}
+	if err := p.approve(); err != nil {
+		return err
+	}
+	a.println(strings.TrimSpace("approved " + p.name))
+	return nil
+}
+
+// approveCommand makes a command that approves what find returns.
+func (a *app) approveCommand(cmd *cobra.Command, find func(ctx context.Context, args []string) (pending, error)) *cobra.Command {
 	var yes bool
-	cmd := &cobra.Command{
-		Use:   "approve",
-		Short: short,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := find()
-			if err != nil {
-				return err
-			}
-			if len(p.approvals) == 0 {
-				a.println("approved already")
-				return nil
-			}
-			for _, line := range p.lines {
-				a.println(view.Clean(line))
-			}
-			if err := a.tty().Confirm(cmd.Context(), p.what, p.question, yes); err != nil {
-				return err
-			}
-			for _, approval := range p.approvals {
-				if err := consent.OpenTrust(p.svc.Home.Approvals()).Approve(approval); err != nil {
-					return err
-				}
-			}
-			a.println("approved")
-			return nil
-		},
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := find(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		return a.approve(cmd.Context(), p, yes)
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
 	return cmd

@@ -293,12 +293,6 @@ func (a *app) mcpApprove(ctx context.Context, svc *session.Service, s mcp.Server
 		return err
 	}
 	a.out().ServerReport(s, r)
-	if err := a.tty().Confirm(ctx, "MCP server "+s.Name, "Approve the command and these tools?", yes); err != nil {
-		return err
-	}
-	if err := svc.ApproveServer(s, r); err != nil {
-		return err
-	}
-	a.printf("approved %s\n", s.Name)
-	return nil
+	return a.approve(ctx, pending{what: "MCP server", name: s.Name, question: "Approve the command and these tools?",
+		approve: func() error { return svc.ApproveServer(s, r) }}, yes)
 }

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 )
 
@@ -59,27 +61,29 @@ func (a *app) rulesShow(svc *session.Service, dir string) error {
 }
 
 func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
-	return a.approveCommand("Approve what a project's rules allow at present", func() (p pending, err error) {
-		if p.svc, err = a.service(); err != nil {
+	cmd := &cobra.Command{Use: "approve", Short: "Approve what a project's rules allow at present"}
+	return a.approveCommand(cmd, func(context.Context, []string) (p pending, err error) {
+		svc, err := a.service()
+		if err != nil {
 			return p, err
 		}
 		real, err := session.RealDir(*dir)
 		if err != nil {
 			return p, err
 		}
-		_, project, approved, err := p.svc.Rules(real)
+		_, project, approved, err := svc.Rules(real)
 		switch {
 		case err != nil:
 			return p, err
 		case project.Hash == "":
 			return p, exit.Usagef("%s: there is no such file", filepath.Join(real, session.ProjectRules))
 		}
-		p.what, p.question = "rules", "Approve these rules?"
+		p = pending{what: "rules", question: "Approve these rules?"}
 		if !approved {
-			p.approvals = append(p.approvals, project.Approval(real))
+			p.approve = approveAll(svc.Home, []consent.Approval{project.Approval(real)})
 		}
 		for _, r := range project.Rules {
-			p.lines = append(p.lines, fmt.Sprintf("%s %s", r.Verdict, r))
+			p.text += fmt.Sprintf("%s %s\n", r.Verdict, r)
 		}
 		return p, nil
 	})

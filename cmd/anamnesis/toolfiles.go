@@ -3,13 +3,13 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
-	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
@@ -90,7 +90,9 @@ is granted with the approval.`,
 					}
 					continue
 				}
-				if err := a.toolApprove(cmd, f, trust, yes); err != nil {
+				text := fmt.Sprintf("%s makes a tool of a command:\n%s\n%s\n", f.Path, f.Text, f.Beyond())
+				if err := a.approve(cmd.Context(), pending{what: "tool", name: f.Tool, question: "Approve it?", text: text,
+					approve: func() error { return f.Approve(trust) }}, yes); err != nil {
 					return err
 				}
 			}
@@ -123,16 +125,4 @@ func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *consent.Trust, yes bool) error {
-	a.printf("%s makes a tool of a command:\n%s\n%s\n", f.Path, view.Clean(f.Text), view.Clean(f.Beyond()))
-	if err := a.tty().Confirm(cmd.Context(), "tool "+f.Tool, "Approve it?", yes); err != nil {
-		return err
-	}
-	if err := f.Approve(trust); err != nil {
-		return err
-	}
-	a.printf("approved %s\n", f.Tool)
-	return nil
 }
