@@ -57,8 +57,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 	if err != nil {
 		return err
 	}
-	s.index.Drop()
-	s.contents = now
+	s.contents, s.filled = now, false
 	return nil
 }
 

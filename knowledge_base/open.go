@@ -13,7 +13,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/folder"
-	"anamnesis/knowledge_base/internal/index"
 	"anamnesis/knowledge_base/internal/reviews"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream/durable"
@@ -34,7 +33,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, errors.New("open knowledge base: no directory given")
 	}
 	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir)}
-	s.index = index.New(retrieval.Options{
+	s.index = retrieval.New(&retrieval.Options{
 		Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: s.folder.Index,
 		WriteFile: func(path string, data []byte) error { return durable.WriteFile(s.fs, path, data) },
 	})

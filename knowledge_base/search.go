@@ -2,6 +2,7 @@ package knowledgebase
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func (s *Store) withIndex(ctx context.Context, do func() error) error {
 		return err
 	}
 	s.mu.RLock()
-	if !s.closed && s.index.Ready() {
+	if !s.closed && s.filled && !s.index.Stale() {
 		defer s.mu.RUnlock()
 		return do()
 	}
@@ -75,15 +76,67 @@ func (s *Store) withIndex(ctx context.Context, do func() error) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.index.Build(ctx, s.cards); err != nil {
+	if err := s.buildIndex(ctx); err != nil {
 		return fmt.Errorf("search: %w", err)
 	}
 	return do()
 }
 
+// buildIndex makes the index that of the cards. It records trouble with the vectors and does not
+// return it. The write lock is held.
+func (s *Store) buildIndex(ctx context.Context) error {
+	if err := s.fillIndex(ctx); err != nil {
+		return err
+	}
+	s.setVectorError(s.index.Refresh(ctx))
+	return ctx.Err()
+}
+
+// rebuildIndex is buildIndex from nothing: it makes all vectors again and waits for them.
+func (s *Store) rebuildIndex(ctx context.Context) error {
+	if err := s.index.ForgetVectors(); err != nil {
+		return fmt.Errorf("clear index: %w", err)
+	}
+	if err := s.fillIndex(ctx); err != nil {
+		return err
+	}
+	s.setVectorError(s.index.Await(ctx))
+	return ctx.Err()
+}
+
+// fillIndex puts the cards that may be found into the index, unless it holds them. All of 2,000 take
+// a tenth of a second: after a change the next search pays that.
+func (s *Store) fillIndex(ctx context.Context) error {
+	if s.filled {
+		return nil
+	}
+	docs := make([]retrieval.Document, 0, len(s.cards))
+	for _, st := range s.cards {
+		if st.State != card.Retired && st.State != card.Superseded {
+			docs = append(docs, retrieval.Document{ID: st.ID, Hash: sha256.Sum256([]byte(st.Findable())), Text: st.Findable})
+		}
+	}
+	err := s.index.Fill(ctx, docs)
+	s.filled = err == nil
+	return err
+}
+
 // VectorError returns why the last search or rebuild lacked vectors, or nil. With
 // [retrieval.ErrBuilding] they are still being computed.
-func (s *Store) VectorError() error { return s.index.VectorError() }
+func (s *Store) VectorError() error {
+	if err := s.vecErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *Store) setVectorError(err error) {
+	if err == nil {
+		s.vecErr.Store(nil)
+		return
+	}
+	s.vecErr.Store(&err)
+}
 
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
@@ -95,7 +148,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	if q.Withheld && !s.anyWithheld(q) {
 		return nil, nil
 	}
-	found, err := s.index.Search(ctx, retrieval.Query{
+	found, vecErr, err := s.index.Search(ctx, retrieval.Query{
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
 		Allowed: func(id string) bool {
 			st := s.cards[id]
@@ -105,6 +158,9 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if vecErr != nil || !s.index.Stale() {
+		s.setVectorError(vecErr)
 	}
 	hits := make([]recalled.Hit, 0, len(found))
 	for _, f := range found {

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/folder"
-	"anamnesis/knowledge_base/internal/index"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/durable"
@@ -119,7 +119,9 @@ type Store struct {
 	contents
 	repo    *history.Repo // nil before the first change
 	histErr error         // why the history lacks something
-	index   *index.Index
+	index   *retrieval.Index
+	filled  bool                  // the index holds the cards
+	vecErr  atomic.Pointer[error] // why there are no vectors
 }
 
 func (s *Store) lockPath() string { return filepath.Join(s.dir, indexDir, "lock") }
@@ -135,7 +137,7 @@ func (s *Store) setCard(st *folder.File) {
 	s.lessons[st.Lesson] = id
 	s.addContradictions(st.Card)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
-	s.index.Enter(st)
+	s.filled = false
 }
 
 // byPath returns the cards in memory by the paths of their files.
@@ -232,7 +234,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	if err := s.load(ctx, nil); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
-	if err := s.index.Rebuild(ctx, s.cards); err != nil {
+	if err := s.rebuildIndex(ctx); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
 	return nil
@@ -243,7 +245,6 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.index.Drop()
-	s.contents = contents{}
+	s.contents, s.index = contents{}, nil
 	return nil
 }

@@ -34,30 +34,10 @@ func (s *Store) refreshWatched() error {
 		if s.closed {
 			return ErrClosed
 		}
-		if err := s.refresh(); err != nil {
+		if err := s.load(context.Background(), s.byPath()); err != nil {
 			return fmt.Errorf("look at the changes in %s: %w", s.dir, err)
 		}
 	}
 	s.watch.at, s.watch.mark = time.Now(), mark
-	return nil
-}
-
-// refresh reads the files again and updates the index for those that changed. The write lock is held.
-func (s *Store) refresh() error {
-	now, err := s.scan(context.Background(), s.byPath())
-	if err != nil {
-		return err
-	}
-	for id := range s.cards {
-		if now.cards[id] == nil {
-			s.index.Remove(id)
-		}
-	}
-	for id, st := range now.cards {
-		if s.cards[id] == nil || s.cards[id].Sum != st.Sum {
-			s.index.Enter(st)
-		}
-	}
-	s.contents = now
 	return nil
 }

@@ -120,15 +120,12 @@ func TestEvalLessons(t *testing.T) {
 // Of cards that nearly repeat one another one has the place, and names the
 // others; one that says the opposite has its own.
 func TestNearDuplicatesShareASlot(t *testing.T) {
-	x := New(nil)
-	for id, text := range map[string]string{
+	x := filled(t, nil, map[string]string{
 		"a": "sqlite database is locked with two writers: set busy_timeout on the connection",
 		"b": "sqlite database is locked with two writers: set busy_timeout on each connection",
 		"c": "sqlite database is locked with two writers: never set busy_timeout on the connection",
 		"d": "sqlite database is locked while a backup copies the file",
-	} {
-		x.Put(textDocument(id, text))
-	}
+	})
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -153,14 +150,11 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 
 // What a traceback's frames say does not stand in the way of its error.
 func TestTracebackSignatureFirst(t *testing.T) {
-	x := New(nil)
-	for id, text := range map[string]string{
+	x := filled(t, nil, map[string]string{
 		"own":    "psycopg2 OperationalError: too many clients already\nUse a pool with at most 20 connections.",
 		"runner": "celery worker main loop: run task, call handler, import module\nworker.py run main task handler execute retry",
 		"site":   "site-packages of python3.11: lib python3.11 site-packages celery app trace task",
-	} {
-		x.Put(textDocument(id, text))
-	}
+	})
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

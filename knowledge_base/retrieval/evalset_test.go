@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 )
 
 // Limits of a set.
@@ -198,4 +199,18 @@ func recallAt(ranking []string, grades map[string]int, k int) float64 {
 // textDocument returns a document that keeps its text.
 func textDocument(id, text string) Document {
 	return Document{ID: id, Hash: sha256.Sum256([]byte(text)), Text: func() string { return text }}
+}
+
+// filled returns an index of texts by their ids.
+func filled(t testing.TB, o *Options, texts map[string]string) *Index {
+	t.Helper()
+	var docs []Document
+	for id, text := range texts {
+		docs = append(docs, textDocument(id, text))
+	}
+	x := New(o)
+	if err := x.Fill(t.Context(), docs); err != nil {
+		t.Fatal(err)
+	}
+	return x
 }

@@ -49,8 +49,7 @@ type Options struct {
 // vectors up to date.
 type Index struct {
 	slots map[string]int
-	docs  []Document // by slot; ID "" is a free slot
-	free  []int
+	docs  []Document // by slot, sorted by id
 	words *lexical.Index[string]
 	grams *lexical.Index[uint64]
 	vecs  *vectors.Leg // nil: no embedder
@@ -66,7 +65,6 @@ func New(o *Options) *Index {
 		o = &Options{}
 	}
 	x := &Index{
-		slots: make(map[string]int),
 		words: lexical.NewWords(),
 		grams: lexical.NewGrams(),
 		cache: &vectors.Cache{Dir: o.Dir, WriteFile: o.WriteFile},
@@ -90,73 +88,31 @@ func (x *Index) Stale() bool { return x.stale }
 // ForgetVectors removes the vectors stored on disk.
 func (x *Index) ForgetVectors() error { return x.cache.Clear() }
 
-// Fill puts documents into an empty index, faster than one by one. Their ids must differ;
-// their order does not matter. After an error, which is ctx's, the index must not be used.
+// Fill replaces the documents. Their ids must differ; their order does not matter. After an error,
+// which is ctx's, the index must be filled again.
 func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	x.docs = slices.SortedFunc(slices.Values(docs), func(a, b Document) int { return cmp.Compare(a.ID, b.ID) })
+	x.slots = make(map[string]int, len(docs))
+	x.words, x.grams, x.stale = lexical.NewWords(), lexical.NewGrams(), true
 	for slot := range x.docs {
 		x.slots[x.docs[slot].ID] = slot
 	}
-	x.stale = true
 	var wg sync.WaitGroup
-	each := func(do func(slot int, text string)) {
+	each := func(add func(slot int, text string)) {
 		wg.Go(func() {
 			for slot := 0; slot < len(x.docs) && ctx.Err() == nil; slot++ {
-				do(slot, x.docs[slot].Text())
+				add(slot, x.docs[slot].Text())
 			}
 		})
 	}
-	each(x.addWords)
-	each(x.addGrams)
+	each(func(slot int, text string) {
+		x.words.Add(slot, func(emit func(string)) { lexical.Words(text, emit) })
+	})
+	each(func(slot int, text string) {
+		x.grams.Add(slot, func(emit func(uint64)) { lexical.Grams(text, emit) })
+	})
 	wg.Wait()
 	return ctx.Err()
-}
-
-func (x *Index) addWords(slot int, text string) {
-	x.words.Add(slot, func(emit func(string)) { lexical.Words(text, emit) })
-}
-
-func (x *Index) addGrams(slot int, text string) {
-	x.grams.Add(slot, func(emit func(uint64)) { lexical.Grams(text, emit) })
-}
-
-// Put adds a document, replacing the one with its id.
-func (x *Index) Put(doc Document) {
-	x.Remove(doc.ID)
-	slot := len(x.docs)
-	if n := len(x.free); n > 0 {
-		slot, x.free = x.free[n-1], x.free[:n-1]
-		x.docs[slot] = doc
-	} else {
-		x.docs = append(x.docs, doc)
-	}
-	x.slots[doc.ID] = slot
-	text := doc.Text()
-	x.addWords(slot, text)
-	x.addGrams(slot, text)
-	x.stale = true
-}
-
-// Remove removes a document, if there is one with that id.
-func (x *Index) Remove(id string) {
-	slot, ok := x.slots[id]
-	if !ok {
-		return
-	}
-	text := x.docs[slot].Text()
-	x.words.Remove(slot, func(emit func(string)) { lexical.Words(text, emit) })
-	x.grams.Remove(slot, func(emit func(uint64)) { lexical.Grams(text, emit) })
-	delete(x.slots, id)
-	x.docs[slot] = Document{}
-	x.free = append(x.free, slot)
-	x.stale = true
-}
-
-// live lists the documents, sorted by id.
-func (x *Index) live() []Document {
-	out := slices.DeleteFunc(slices.Clone(x.docs), func(d Document) bool { return d.ID == "" })
-	slices.SortFunc(out, func(a, b Document) int { return cmp.Compare(a.ID, b.ID) })
-	return out
 }
 
 // Refresh brings the vectors up to date. On an error the other legs answer,
@@ -171,7 +127,7 @@ func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, x.vecs.
 
 func (x *Index) refresh(ctx context.Context, embed func(context.Context, []Document) error) (err error) {
 	if x.stale && x.vecs != nil {
-		err = embed(ctx, x.live())
+		err = embed(ctx, x.docs)
 	}
 	x.stale = err != nil
 	return err

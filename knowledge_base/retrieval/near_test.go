@@ -21,13 +21,14 @@ func rewritten() map[string]string {
 // nearOf returns the most resembling document of each.
 func nearOf(t *testing.T, docs []record, more map[string]string) map[string]Neighbour {
 	t.Helper()
-	x := New(nil)
+	texts := make(map[string]string)
 	for _, d := range docs {
-		x.Put(textDocument(d.ID, d.Title+"\n"+d.Text))
+		texts[d.ID] = d.Title + "\n" + d.Text
 	}
 	for id, text := range more {
-		x.Put(textDocument(id+"-again", text))
+		texts[id+"-again"] = text
 	}
+	x := filled(t, nil, texts)
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +79,7 @@ func TestNear(t *testing.T) {
 }
 
 func TestNearCancelled(t *testing.T) {
-	x := New(nil)
-	x.Put(textDocument("a", "one text"))
+	x := filled(t, nil, map[string]string{"a": "one text"})
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,12 @@ func lexicalIndex(b *testing.B, n int) (*Index, *evalData) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	x := New(nil)
+	texts := make(map[string]string)
 	for i := range n {
 		d := set.Docs[i%len(set.Docs)]
-		x.Put(textDocument(fmt.Sprintf("d%06d", i), fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)))
+		texts[fmt.Sprintf("d%06d", i)] = fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)
 	}
-	return x, set
+	return filled(b, nil, texts), set
 }
 
 // benchIndex is lexicalIndex with vectors.
@@ -49,28 +49,6 @@ func BenchmarkSearch10k(b *testing.B) {
 			}
 		}
 	})
-}
-
-// BenchmarkChange measures what one changed document costs the next search:
-// taking it out and in.
-func BenchmarkChange(b *testing.B) {
-	sizes := []int{10_000}
-	if *nightly {
-		sizes = append(sizes, 100_000)
-	}
-	for _, n := range sizes {
-		x, set := benchIndex(b, n)
-		for at, id := range map[string]string{"newest": fmt.Sprintf("d%06d", n-1), "oldest": "d000000"} {
-			b.Run(fmt.Sprint(at, "-", n), func(b *testing.B) {
-				for i := 0; b.Loop(); i++ {
-					x.Put(textDocument(id, set.Queries[i%len(set.Queries)].Text))
-					if err := x.Refresh(b.Context()); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
 }
 
 // BenchmarkLexical10k measures what the two inverted indexes take of a query

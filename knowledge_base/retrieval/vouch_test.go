@@ -45,11 +45,12 @@ func (o oracle) EmbedQuery(_ context.Context, text string) ([]float32, error) {
 // the question, wherever its cosines lie, and no other.
 func TestCosineLetsACardThrough(t *testing.T) {
 	for _, base := range []float64{0, 1, 3} {
-		x := New(&Options{Embedder: oracle{base}})
 		const cards = 200
+		texts := make(map[string]string)
 		for i := range cards {
-			x.Put(textDocument(fmt.Sprintf("card%d", i), fmt.Sprintf("card%d tells of thing%d", i, i*7919)))
+			texts[fmt.Sprintf("card%d", i)] = fmt.Sprintf("card%d tells of thing%d", i, i*7919)
 		}
+		x := filled(t, &Options{Embedder: oracle{base}}, texts)
 		if err := x.Await(t.Context()); err != nil {
 			t.Fatal(err)
 		}

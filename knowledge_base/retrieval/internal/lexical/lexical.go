@@ -4,7 +4,6 @@ package lexical
 
 import (
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -39,7 +38,7 @@ func NewGrams() *Index[uint64] {
 	return &Index[uint64]{b: gramsB, postings: make(map[uint64][]posting), own: func(g uint64) uint64 { return g }}
 }
 
-// Add enters the terms of a text under a slot that is free.
+// Add enters the terms of a text under a slot beyond those before it.
 func (x *Index[K]) Add(slot int, each func(emit func(K))) {
 	length := int32(0)
 	each(func(k K) {
@@ -60,22 +59,6 @@ func (x *Index[K]) Add(slot int, each func(emit func(K))) {
 	x.lengths[slot] = length
 	x.Docs++
 	x.total += int64(length)
-}
-
-// Remove takes out the terms of a text that was added under slot.
-func (x *Index[K]) Remove(slot int, each func(emit func(K))) {
-	terms, _ := Distinct(each)
-	for _, k := range terms {
-		list := slices.DeleteFunc(x.postings[k], func(p posting) bool { return p.slot == int32(slot) })
-		if len(list) == 0 {
-			delete(x.postings, k)
-		} else {
-			x.postings[k] = list
-		}
-	}
-	x.Docs--
-	x.total -= int64(x.lengths[slot])
-	x.lengths[slot] = 0
 }
 
 // leastDocs is the least number of texts that the idf assumes. In a smaller store every word is
