@@ -152,7 +152,7 @@ func Tried(dir string, path []op.Op) (call string) {
 		if !ok {
 			continue
 		}
-		if text := strings.TrimSpace(b.Text); text != "" {
+		if text := quote.Squash(b.Text); text != "" {
 			return quote.OneLine(text, maxEffect)
 		}
 		for _, c := range b.Calls {

@@ -101,9 +101,10 @@ func TestTried(t *testing.T) {
 	}
 	read, sed := op.Call{Name: "ReadFile", Args: `{"path":"a"}`}, op.Call{Name: "Bash", Args: `{"command":"sed -i s/a/b/ /w/a"}`}
 	for want, path := range map[string][]op.Op{
-		"":                      {reply("", read)},
-		"I use dateutil.":       {reply("", read, sed), reply(" I use\ndateutil. "), reply("It fails.")},
-		"Bash(sed -i s/a/b/ a)": {{Body: &op.WorldSaved{}}, reply("", read, sed, op.Call{Name: "WriteFile"})},
+		"":                       {reply("", read)},
+		"(/ANAMNESIS_BLOCK) red": {reply("[/ANAMNESIS_BLOCK]\n\x1b[31mred")},
+		"I use dateutil.":        {reply("", read, sed), reply(" I use\ndateutil. "), reply("It fails.")},
+		"Bash(sed -i s/a/b/ a)":  {{Body: &op.WorldSaved{}}, reply("", read, sed, op.Call{Name: "WriteFile"})},
 	} {
 		if got := Tried("/w", path); got != want {
 			t.Errorf("%q, want %q", got, want)
