@@ -108,8 +108,9 @@ type Report struct {
 	Ended     *Line      `json:"ended,omitempty"`
 	Limit     op.Limit   `json:"limit,omitempty"`  // that ended it
 	Answer    *Line      `json:"answer,omitempty"` // to the last request
-	Until     *Line      `json:"until,omitempty"`  // the checks of the goal, as last run
+	Until     string     `json:"until,omitempty"`  // the checks of the goal
 	Goal      []Check    `json:"goal"`             // runs of its checks
+	Best      uint64     `json:"best,omitempty"`   // the best run, to which the task goes back
 	Left      []Path     `json:"left"`
 	Tests     []Tests    `json:"tests"`
 	Files     []File     `json:"files"`
@@ -139,7 +140,6 @@ type Report struct {
 	subagents map[string]int     // entries of Subagents by their calls
 	jump      op.JumpIntended    // the one under way
 	fails     []Line
-	runs      []state.GoalRun
 	git       map[string]op.GitAt // repositories as first seen
 	saved     map[int]string      // commits by step
 	parents   map[int]int         // of steps
@@ -294,19 +294,12 @@ func (r *Report) addChange(o op.Op, paths []string, yours bool) {
 func (r *Report) checked(o op.Op, b *op.CheckRan) {
 	c := Check{Step: r.at, Passed: b.Passed, Op: o.Seq, Rating: b.Rated(), Broke: b.Broke}
 	c.Score, c.Of = c.Rating.Value, c.Rating.Of
-	var commands []string
 	for _, k := range b.Checks {
-		commands = append(commands, k.Command)
 		c.Fails = cmp.Or(c.Fails, k.Line)
 	}
-	until := line(o, strings.Join(commands, ", then "))
-	r.Until, r.CheckTime = &until, r.CheckTime+time.Duration(b.Millis)*time.Millisecond
+	r.CheckTime += time.Duration(b.Millis) * time.Millisecond
 	r.Goal = append(r.Goal, c)
-	r.runs = append(r.runs, state.GoalRun{Passed: b.Passed, Rating: c.Rating})
 }
-
-// BestCheck returns the index of the best run of the checks, the one to which the task goes back.
-func (r *Report) BestCheck() int { return state.Best(r.runs) }
 
 // gitSeen notes how a repository's HEAD stands beside where it was first seen.
 func (r *Report) gitSeen(o op.Op, b *op.GitSeen) {
@@ -450,9 +443,9 @@ func (r *Report) Asks() *Question {
 // Commit returns the snapshot of a step; empty if it has none.
 func (r *Report) Commit(step int) string { return r.saved[step] }
 
-// Best returns the runs of tests that say most: the first, the one with most passed tests, and the last on the
+// BestTests returns the runs of tests that say most: the first, the one with most passed tests, and the last on the
 // path where the task is; nil if there is none.
-func (r *Report) Best() (first, best, last *Tests) {
+func (r *Report) BestTests() (first, best, last *Tests) {
 	for i := range r.Tests {
 		t := &r.Tests[i]
 		if first == nil {

@@ -45,7 +45,7 @@ func TestReport(t *testing.T) {
 	if r.Ended == nil || r.Ended.Text != "done" || r.Ended.Op != seq || r.Answer == nil || r.Answer.Text != "Done." {
 		t.Errorf("ended %+v, answer %+v", r.Ended, r.Answer)
 	}
-	first, best, last := r.Best()
+	first, best, last := r.BestTests()
 	if len(r.Tests) != 2 || first.Failed != 1 || first.Step != 1 || best.Passed != 3 || last != best {
 		t.Errorf("tests %+v", r.Tests)
 	}
@@ -113,7 +113,7 @@ func TestFinish(t *testing.T) {
 	r.Files, r.Open = []File{{Path: "a"}}, []Line{{Text: "x"}}
 	r.Finish(func(step int) bool { return step != 2 }, true)
 
-	first, best, last := r.Best()
+	first, best, last := r.BestTests()
 	if first != last || !last.Stale || best == last || !best.Left {
 		t.Errorf("tests %+v", r.Tests)
 	}
@@ -161,8 +161,8 @@ func TestPaths(t *testing.T) {
 			t.Errorf("path %d is %+v, want %+v", i, p, want)
 		}
 	}
-	if best := r.BestCheck(); best != 4 || r.Goal[best].Step != 5 || r.Goal[0].Fails != "TestA" || r.Until.Text != "go test" || r.CheckTime != 5*time.Second {
-		t.Errorf("best %d of %+v, %+v, %v", best, r.Goal, r.Until, r.CheckTime)
+	if len(r.Goal) != 5 || r.Goal[4].Step != 5 || r.Goal[0].Fails != "TestA" || r.CheckTime != 5*time.Second {
+		t.Errorf("checks %+v, %v", r.Goal, r.CheckTime)
 	}
 
 	limits := &op.Limits{Steps: 9}

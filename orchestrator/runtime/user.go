@@ -82,7 +82,8 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 	default:
 		var answer string
 		answer, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
-		goOn = goOn && !(act.Refusable && question.Refuses(answer))
+		a, other := question.Parse(&op.QuestionAsked{About: op.AboutCall}, answer) // other words are no refusal
+		goOn = goOn && !(act.Refusable && other == nil && !a.Allow)
 	}
 	if err = errors.Join(err, t.Ledger.ApplyQueued()); goOn || err != nil {
 		return goOn, Outcome{}, err

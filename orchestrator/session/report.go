@@ -1,11 +1,9 @@
 package session
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +33,10 @@ func (s *Service) Report(ctx context.Context, task string) (*report.Report, erro
 	}
 	summary := taskdir.Summarize(s.Home, task, st)
 	r.State, r.Waits, r.Dir, r.Usage = summary.State, summary.Waits, st.Opened.Dir, st.Totals.Usage
+	r.Until = strings.Join(st.Goal.Until, ", then ")
+	if len(st.Goal.Runs) > 0 {
+		r.Best = st.Goal.Best().Seq
+	}
 	running := summary.PID != 0
 	if running {
 		r.Advance(time.Now(), false)
@@ -98,7 +100,7 @@ func (s *Service) changedFiles(ctx context.Context, st *state.State, r *report.R
 			if err := w.Patch(ctx, &patch, []worldstate.Change{c}); err != nil {
 				return nil, err
 			}
-			f.Added, f.Removed = countLines(strings.NewReader(patch.String()))
+			f.Added, f.Removed = countLines(patch.String())
 		}
 		files = append(files, f)
 	}
@@ -106,11 +108,9 @@ func (s *Service) changedFiles(ctx context.Context, st *state.State, r *report.R
 }
 
 // countLines counts the lines that a patch adds and removes.
-func countLines(patch io.Reader) (added, removed int) {
-	in := bufio.NewReader(patch)
+func countLines(patch string) (added, removed int) {
 	inHunk := false
-	for {
-		text, err := in.ReadString('\n')
+	for text := range strings.Lines(patch) {
 		switch {
 		case strings.HasPrefix(text, "@@"):
 			inHunk = true
@@ -119,8 +119,6 @@ func countLines(patch io.Reader) (added, removed int) {
 		case inHunk && strings.HasPrefix(text, "-"):
 			removed++
 		}
-		if err != nil {
-			return added, removed
-		}
 	}
+	return added, removed
 }

@@ -219,14 +219,12 @@ func (g *Goal) Curve() (line, text string) {
 	return line, text
 }
 
-// Best returns the best run. There must be one.
-func (g *Goal) Best() GoalRun { return g.Runs[Best(g.Runs)] }
-
-// Best returns the index of the best of runs, of equal ones the last: it keeps most of the work.
-func Best(runs []GoalRun) (best int) {
-	for i, r := range runs {
-		if !runs[best].Better(r) {
-			best = i
+// Best returns the best run, of equal ones the last: it keeps most of the work. There must be one.
+func (g *Goal) Best() GoalRun {
+	best := g.Runs[0]
+	for _, r := range g.Runs[1:] {
+		if !best.Better(r) {
+			best = r
 		}
 	}
 	return best

@@ -91,11 +91,7 @@ func markdown(r *report.Report, sections []Section) string {
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.Name)
 		for _, item := range s.Items {
-			b.WriteString("- " + escape.Replace(term.Clean(item.Text)))
-			if item.Op > 0 {
-				fmt.Fprintf(&b, "  (op %d)", item.Op)
-			}
-			b.WriteByte('\n')
+			fmt.Fprintf(&b, "- %s\n", escape.Replace(Options{Long: true}.cut(item)))
 		}
 	}
 	return b.String()
@@ -258,22 +254,22 @@ func Next(r *report.Report) string {
 
 // goal adds how the goal's checks went: the first, the best and the last, and what broke one.
 func (v *view) goal(r *report.Report) {
-	if len(r.Goal) == 0 {
+	if r.Until == "" && len(r.Goal) == 0 {
 		return
 	}
 	name := fmt.Sprintf("Goal (%d)", len(r.Goal))
-	first, best, last := 0, r.BestCheck(), len(r.Goal)-1
-	v.add(name, Item{r.Until.Text, r.Until.Op})
+	first, last := 0, len(r.Goal)-1
+	v.add(name, Item{Text: cmp.Or(r.Until, "left to the agent")})
 	for i, c := range r.Goal {
 		label := ""
 		switch {
 		case i == first:
 			label = "first: "
-		case i == last && i == best && !c.Passed:
+		case i == last && c.Op == r.Best && !c.Passed:
 			label = "last and best: "
 		case i == last:
 			label = "last: "
-		case i == best:
+		case c.Op == r.Best:
 			label = "best: "
 		case !v.Long:
 			continue
@@ -288,14 +284,14 @@ func (v *view) goal(r *report.Report) {
 	}
 	for _, c := range slices.Backward(r.Goal) {
 		if b := c.Broke; b != nil {
-			v.add(name, Item{fmt.Sprintf("step %d broke it, which changed %s", b.Step, strings.Join(b.Changed, ", ")), c.Op})
+			v.add(name, Item{"it " + b.String(), c.Op})
 			return
 		}
 	}
 }
 
 func (v *view) tests(r *report.Report) {
-	first, best, last := r.Best()
+	first, best, last := r.BestTests()
 	for i := range r.Tests {
 		t := &r.Tests[i]
 		label := ""

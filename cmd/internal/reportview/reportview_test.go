@@ -88,6 +88,12 @@ func TestStates(t *testing.T) {
 		{"now: step 3: 9 passed", func(r *report.Report) {
 			r.Tests = []report.Tests{{Step: 2}, {Step: 3, Result: testrun.Result{Passed: 9}}}
 		}},
+		{"Goal (3)          go test ./...\n                  first: step 0: 1 of 3 passed, fails: TestA  (op 5)\n                  best: step 2: 2 of 3 passed  (op 7)\n                  last: step 4: 0 of 3 passed  (op 9)\n" +
+			"                  it passed at step 2 and fails at step 4; which step between broke it was not found (time)  (op 9)", func(r *report.Report) {
+			r.Until, r.Best = "go test ./...", 7
+			r.Goal = []report.Check{{Op: 5, Rating: op.Rating{Value: 1, Of: 3}, Fails: "TestA"}, {Step: 2, Op: 7, Rating: op.Rating{Value: 2, Of: 3}},
+				{Step: 4, Op: 9, Rating: op.Rating{Of: 3}, Broke: &op.Broke{Good: 2, Step: 4, Unfinished: "time"}}}
+		}},
 		{"steps 8-9, back to 3: wrong", func(r *report.Report) { r.Left = []report.Path{{First: 8, From: 9, To: 3, Reason: "wrong"}} }},
 		{"an unfinished step, back to 3: wrong", func(r *report.Report) { r.Left = []report.Path{{First: 3, From: 3, To: 3, Reason: "wrong"}} }},
 	} {

@@ -71,16 +71,10 @@ func keys() []key {
 			check: text, tightens: same},
 		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key",
 			check: text, tightens: same},
-		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error {
-			_,
-				err := approval.ParseMode(s)
-			return err
-		}, tightens: inOrder("deny", "ask", "edits", "auto")},
-		{name: "sandbox", initial: "world", about: "world, read-only or off", check: func(s string) error {
-			_,
-				err := guard.ParseConfinement(s)
-			return err
-		}, tightens: inOrder("read-only", "world", "off")},
+		{name: "approval", initial: "ask", about: "ask, edits, auto or deny",
+			check: parses(approval.ParseMode), tightens: inOrder("deny", "ask", "edits", "auto")},
+		{name: "sandbox", initial: "world", about: "world, read-only or off",
+			check: parses(guard.ParseConfinement), tightens: inOrder("read-only", "world", "off")},
 		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi),
 			tightens: lower(strconv.Atoi)},
 		{name: "max_steps", about: "steps a turn may take",
@@ -104,6 +98,13 @@ func keys() []key {
 func Env(key string) string { return "ANAMNESIS_" + strings.ToUpper(key) }
 
 func number(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+func parses[V any](parse func(string) (V, error)) func(string) error {
+	return func(s string) error {
+		_, err := parse(s)
+		return err
+	}
+}
 
 func positive[N cmp.Ordered](parse func(string) (N, error)) func(string) error {
 	return func(s string) error {

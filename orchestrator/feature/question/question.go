@@ -204,29 +204,18 @@ func UserName() string {
 	return u.Username
 }
 
-// Refuses reports whether a typed answer says no.
-func Refuses(text string) bool {
-	word, _ := firstWord(text)
-	return word == "no" || word == "n"
-}
-
-// firstWord returns the first word of an answer, in lower case, and what follows it.
-func firstWord(text string) (word, rest string) {
-	word, rest, _ = strings.Cut(strings.TrimSpace(text), " ")
-	return strings.ToLower(strings.TrimRight(word, ",.;:!")), strings.TrimSpace(rest)
-}
-
 // Parse reads a typed answer to a question: see Choices.
 func Parse(q *op.QuestionAsked, text string) (a op.Answer, err error) {
 	text = strings.TrimSpace(text)
-	word, rest := firstWord(text)
+	word, rest, _ := strings.Cut(text, " ")
+	word, rest = strings.ToLower(strings.TrimRight(word, ",.;:!")), strings.TrimSpace(rest)
 	call := q.About == op.AboutCall
 	switch {
 	case text == "":
 		return a, errors.New("the answer is empty")
 	case q.About == op.AboutAnswer || q.About == op.AboutStrategy:
 		return op.Answer{Text: text}, nil
-	case Refuses(text) && (call || rest == ""):
+	case (word == "no" || word == "n") && (call || rest == ""):
 		return op.Answer{Text: rest}, nil
 	case (word == "yes" || word == "y") && rest == "":
 		return op.Answer{Allow: true}, nil
