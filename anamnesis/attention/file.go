@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/opstream/durable"
 )
 
 const (
@@ -35,17 +35,9 @@ type Overlay struct {
 
 // ReadOverlay reads an overlay, which must be a regular file. Errors: fs.ErrNotExist, *TableError.
 func ReadOverlay(path string) (Overlay, error) {
-	info, err := os.Stat(path)
+	data, err := durable.ReadFile(path, maxTableBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Overlay{}, err
-	}
-	o := Overlay{Name: path}
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	} else if err == nil && info.Size() > maxTableBytes {
-		err = fmt.Errorf("%d bytes, at most %d are read", info.Size(), maxTableBytes)
-	} else if err == nil {
-		o.Data, err = os.ReadFile(path)
 	}
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
 		err = of.Err
@@ -53,7 +45,7 @@ func ReadOverlay(path string) (Overlay, error) {
 	if err != nil {
 		return Overlay{}, &TableError{File: path, Line: 1, What: fmt.Sprintf("cannot be read: %v", err), Remedy: "make it a readable file or remove it"}
 	}
-	return o, nil
+	return Overlay{Name: path, Data: data}, nil
 }
 
 // TableError is a wrong value in a table file. Its text is one line of the

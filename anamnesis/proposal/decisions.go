@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,53 +23,27 @@ type Decision struct {
 	At       time.Time `json:"at"`
 }
 
-// Decisions are what was decided so far, a line of JSON each.
-type Decisions struct{ lines []Decision }
-
-// ParseDecisions reads a file of decisions. Lines it does not understand give
+// ParseDecisions reads a file of decisions, a line of JSON each. Lines it does not understand give
 // an error naming the line.
-func ParseDecisions(data []byte) (Decisions, error) {
-	var d Decisions
+func ParseDecisions(data []byte) (decided []Decision, err error) {
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		var one Decision
 		if err := json.Unmarshal(line, &one); err != nil {
-			return d, fmt.Errorf("line %d: %w", i+1, err)
+			return decided, fmt.Errorf("line %d: %w", i+1, err)
 		}
-		d.lines = append(d.lines, one)
+		decided = append(decided, one)
 	}
-	return d, nil
-}
-
-// Encode returns the content of the decisions file.
-func (d Decisions) Encode() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	for _, one := range d.lines {
-		if err := enc.Encode(one); err != nil {
-			return nil, fmt.Errorf("encode decision %s: %w", one.ID, err)
-		}
-	}
-	return b.Bytes(), nil
-}
-
-// With adds a decision.
-func (d Decisions) With(p Proposal, decision string, at time.Time) Decisions {
-	d.lines = append(d.lines, Decision{p.ID, decision, p.Row.Pattern, p.Row.EAS, at.UTC()})
-	return d
+	return decided, nil
 }
 
 // Open returns the proposals without a decision.
-func (d Decisions) Open(ps []Proposal) []Proposal {
-	decided := make(map[string]bool)
-	for _, one := range d.lines {
-		decided[one.ID] = true
-	}
+func Open(ps []Proposal, decided []Decision) []Proposal {
 	open := []Proposal{}
 	for _, p := range ps {
-		if !decided[p.ID] {
+		if !slices.ContainsFunc(decided, func(d Decision) bool { return d.ID == p.ID }) {
 			open = append(open, p)
 		}
 	}

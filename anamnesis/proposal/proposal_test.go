@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -134,16 +135,16 @@ func TestDecisions(t *testing.T) {
 	if len(ps) != 1 || ps[0].Was.EAS != 64000 {
 		t.Fatalf("%+v", ps)
 	}
-	data, err := Decisions{}.With(ps[0], Rejected, time.Now()).Encode()
+	data, err := json.Marshal(Decision{ID: ps[0].ID, Decision: Rejected, At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d, err := ParseDecisions(data)
-	if err != nil || len(d.Open(ps)) != 0 {
-		t.Errorf("%v: %+v", err, d.Open(ps))
+	if err != nil || len(Open(ps, d)) != 0 {
+		t.Errorf("%v: %+v", err, Open(ps, d))
 	}
 	measured.Source = "probe: seed 2"
-	if open := d.Open(FromProbe(measured, tab)); len(open) != 1 {
+	if open := Open(FromProbe(measured, tab), d); len(open) != 1 {
 		t.Error("new evidence is not proposed")
 	}
 	measured.EAS = 64000

@@ -4,6 +4,7 @@
 package eas
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,4 +52,20 @@ func editFile(path string, edit func() ([]byte, error)) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// readJSON reads a file into v, which stays as it is if there is none.
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	return err
+}
+
+func writeJSON(path string, v any) error {
+	return editFile(path, func() ([]byte, error) { return json.MarshalIndent(v, "", "  ") })
 }

@@ -3,11 +3,7 @@ package eas
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -43,15 +39,8 @@ type lengths struct {
 // KnownTests returns what an earlier probe with the same seed and reply limit measured.
 func KnownTests(h taskdir.Home, model string, o probe.Options) ([]probe.Test, error) {
 	path := probeFile(h, model, o.Seed, ".lengths.json")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	var stored lengths
-	if err == nil {
-		err = json.Unmarshal(data, &stored)
-	}
-	if err != nil {
+	if err := readJSON(path, &stored); err != nil {
 		return nil, fmt.Errorf("read what an earlier probe measured: %w; remove %s to start over", err, path)
 	}
 	if stored.Version != probe.Version || stored.ReplyTokens != o.ReplyTokens {
@@ -83,10 +72,6 @@ func StoreResult(h taskdir.Home, s attention.EAS, res probe.Result) (ProbeReport
 	row := res.Row(s, rep.At)
 	rep.Row = &row
 	return rep, writeJSON(probeFile(h, res.Model, res.Seed, ".result.json"), rep)
-}
-
-func writeJSON(path string, v any) error {
-	return editFile(path, func() ([]byte, error) { return json.MarshalIndent(v, "", "  ") })
 }
 
 // Accept writes the report's row, if there is one, into the user's overlay.

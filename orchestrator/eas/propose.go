@@ -42,7 +42,7 @@ func Propose(
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	return decided.Open(found), len(found), notes, nil
+	return proposal.Open(found, decided), len(found), notes, nil
 }
 
 // Gather returns the proposals that the evidence of a home supports: probes, tasks, the
@@ -87,10 +87,7 @@ func probeProposals(h taskdir.Home, t *attention.Table) (found []proposal.Propos
 	for _, name := range files {
 		path := filepath.Join(probesDir(h), name)
 		var rep ProbeReport
-		data, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(data, &rep)
-		}
+		err := readJSON(path, &rep)
 		if err == nil && rep.Row == nil {
 			err = errors.New("no row in it")
 		}
@@ -136,10 +133,10 @@ func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []stri
 func decisionsFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-decisions.jsonl") }
 
 // Decided reads the decisions made so far.
-func Decided(h taskdir.Home) (proposal.Decisions, error) {
+func Decided(h taskdir.Home) ([]proposal.Decision, error) {
 	data, err := os.ReadFile(decisionsFile(h))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return proposal.Decisions{}, fmt.Errorf("read earlier decisions: %w", err)
+		return nil, fmt.Errorf("read earlier decisions: %w", err)
 	}
 	d, err := proposal.ParseDecisions(data)
 	if err != nil {
@@ -158,12 +155,19 @@ func Decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 			return err
 		}
 	}
+	line, err := json.Marshal(proposal.Decision{ID: p.ID, Decision: decision, Pattern: p.Row.Pattern, EAS: p.Row.EAS, At: now})
+	if err != nil {
+		return err
+	}
 	return editFile(decisionsFile(h), func() ([]byte, error) {
-		d, err := Decided(h)
-		if err != nil {
+		data, err := os.ReadFile(decisionsFile(h))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		return d.With(p, decision, now).Encode()
+		if n := len(data); n > 0 && data[n-1] != '\n' { // a user edited it
+			data = append(data, '\n')
+		}
+		return append(data, append(line, '\n')...), nil
 	})
 }
 

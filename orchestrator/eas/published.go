@@ -3,10 +3,7 @@ package eas
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,15 +27,8 @@ const (
 func publishedFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-published.json") }
 
 func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
-	data, err := os.ReadFile(publishedFile(h))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what was published: %w", err)
-	}
 	var found []proposal.Figure
-	if err := json.Unmarshal(data, &found); err != nil {
+	if err := readJSON(publishedFile(h), &found); err != nil {
 		return nil, remedy.With(session.Usagef("%s: %v", publishedFile(h), err), remedy.Search, "")
 	}
 	return found, nil
