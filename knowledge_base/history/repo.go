@@ -33,7 +33,7 @@ const (
 	newName = ".git-new"
 
 	// Limits of each git process and of those that it starts: of memory, and of every file
-	// written, which includes a received pack. Not every system has the first.
+	// written, which includes a received pack. Where a limit cannot be set, the system has a lower one, or none.
 	maxGitMemoryBytes = 2 << 30
 	maxGitFileBytes   = 1 << 30
 	// maxGitOutputBytes is how much of git's output is read into memory.
@@ -192,7 +192,7 @@ func (r *Repo) command(ctx context.Context, env []string, args ...string) (*exec
 	if err != nil {
 		return nil, ErrNoGit
 	}
-	limits := fmt.Sprintf(`ulimit -v %d 2>/dev/null; ulimit -f %d; umask 077; exec "$0" "$@"`, maxGitMemoryBytes>>10, maxGitFileBytes>>9)
+	limits := fmt.Sprintf(`ulimit -v %d 2>/dev/null; ulimit -f %d 2>/dev/null; umask 077; exec "$0" "$@"`, maxGitMemoryBytes>>10, maxGitFileBytes>>9)
 	cmd := exec.CommandContext(ctx, "sh", slices.Concat([]string{"-c", limits, path, "--git-dir=" + r.name, "--work-tree=."}, settings(), args)...)
 	cmd.Dir = r.dir
 	for _, v := range os.Environ() {

@@ -93,6 +93,22 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// A branch that cannot be read is not taken for one without commits, which the next commit would begin anew.
+func TestUnreadableBranch(t *testing.T) {
+	r := newRepo(t)
+	commit(t, r, "one", map[string][]byte{"a": []byte("1")})
+	path := filepath.Join(r.git, filepath.FromSlash(firstBranch))
+	if err := os.WriteFile(path, []byte("\x00\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Commit(Commit{Message: "two", Files: map[string][]byte{"a": []byte("2")}}); err == nil || !strings.Contains(err.Error(), firstBranch+" of ") {
+		t.Errorf("committed on a branch that cannot be read: %v", err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "\x00\x00" {
+		t.Errorf("the branch became %q, %v", data, err)
+	}
+}
+
 // What a user stages between two commits stays staged, and what git wrote
 // into its index is read again.
 func TestIndexBesideGit(t *testing.T) {
