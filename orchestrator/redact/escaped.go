@@ -8,7 +8,7 @@ import (
 )
 
 // maxEscapings is how many times a text may have been escaped.
-const maxEscapings = 3
+const maxEscapings = 5
 
 // escaped adds the known values in a text with any of their characters escaped: %2D, \u002d, \x2d, \n. It returns
 // the length of the longest suffix that begins such a value.

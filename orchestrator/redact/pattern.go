@@ -233,8 +233,8 @@ type header struct {
 // and base64 of a login.
 const (
 	quoteForm  = `(?:\\{0,4}["'` + "`" + `])?`
-	equalsForm = quoteForm + `[ \t]{0,65}(?::=|=>|[=:])[ \t]{0,65}` + quoteForm
-	tokenForm  = `([\w.~+/-][\w.~+/=-]{14,}[\w~+/=-])`
+	equalsForm = quoteForm + `[ \t]{0,65}(?::=|=>|[=:])[ \t]{0,65}` + quoteForm + `[ \t]{0,65}`
+	tokenForm  = `([\w.~+/=-]{15,}[\w~+/=-])`
 	loginForm  = `([A-Za-z0-9+/]{6,1000}={0,2})`
 )
 
@@ -254,7 +254,7 @@ func headers() []header {
 		{"authorization", "authorization", `(?i:authorization)` + equalsForm + tokenForm,
 			func(_, v string) bool { return random(v) }},
 		{"cookie", "\ttrue\t \tfalse\t",
-			`\t\w+(?:\t[^\t\n]*){3}\t([^\t\n]+)\t((?:[^\t\r\n\\]|\\[^nr])+)(?:\\[nr]|[\r\n]|$)`,
+			`\t\w+(?:\t[^\t\n]*){3}\t([^\t\n]+)\t((?:[^\t\r\n\\]|\\[^nr])+)`,
 			func(name, v string) bool { return sessionCookie(lowerASCII(name), v) }},
 	}
 }

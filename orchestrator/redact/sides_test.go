@@ -128,7 +128,7 @@ func sides() []side {
 		}},
 		{"Authorization", []string{
 			"Authorization: token «" + half + "»", `"Authorization": "Token «` + half + `»"`,
-			"-H 'Authorization: ApiKey «abcdef12»'", "authorization=«Zy9xWv6uTs3rQp0oNm7l»", "Authorization: Bearer «abc123def456ghi789»",
+			"-H 'Authorization: ApiKey «abcdef12»'", "authorization=«Zy9xWv6uTs3rQp0oNm7l»", "Authorization: Bearer «abc123def456ghi789»", "Bearer «==abc123def456ghi789»", `authorization=' «Zy9xWv6uTs3rQp0oNm7l»'`,
 			"authorization: bearer «AbCdEfGhIjKlMnOpQrStUvWx»", `"Authorization": "Bearer «aBcDeFgHiJkLmNoPqR»"`,
 		}, []string{
 			"Authorization: token required", "Authorization: Bearer authentication", "authorization: it is needed for all 1234567890 of them",
