@@ -80,7 +80,8 @@ func putRow(table, row *yaml.Node, at int) {
 // values are the fields of a row in the order of rowFields, as they are
 // written.
 func (r Row) values() [8]string {
-	return [...]string{r.Pattern, strconv.Itoa(r.Window), strconv.Itoa(r.EAS), r.Encoding, string(r.Confidence), r.Source, r.Updated, r.By}
+	return [...]string{r.Pattern, strconv.Itoa(r.Window), strconv.Itoa(r.EAS), r.Encoding, string(r.Confidence),
+		r.Source, r.Updated, r.By}
 }
 
 // YAML is the row on one line, as the built-in table writes it.

@@ -43,7 +43,8 @@ func ReadOverlay(path string) (Overlay, error) {
 		err = of.Err
 	}
 	if err != nil {
-		return Overlay{}, &TableError{File: path, Line: 1, What: fmt.Sprintf("cannot be read: %v", err), Remedy: "make it a readable file or remove it"}
+		return Overlay{}, &TableError{File: path, Line: 1, What: fmt.Sprintf("cannot be read: %v", err),
+			Remedy: "make it a readable file or remove it"}
 	}
 	return Overlay{Name: path, Data: data}, nil
 }
@@ -129,7 +130,8 @@ func parseTable(o Overlay) ([]Row, error) {
 		return &TableError{File: o.Name, Line: max(line, 1), What: fmt.Sprintf(format, args...), Remedy: remedy}
 	}
 	if len(o.Data) > maxTableBytes {
-		return nil, fail(0, "split it or remove what is not a row", "the file has %d bytes, the limit is %d", len(o.Data), maxTableBytes)
+		return nil, fail(0, "split it or remove what is not a row", "the file has %d bytes, the limit is %d",
+			len(o.Data), maxTableBytes)
 	}
 	var form tableForm
 	if err := yaml.Load(o.Data, &form, yaml.WithUniqueKeys()); userfile.Empty(err) {
@@ -143,7 +145,8 @@ func parseTable(o Overlay) ([]Row, error) {
 	}
 	switch {
 	case form.Version != tableVersion:
-		return nil, fail(1, fmt.Sprintf("write version: %d", tableVersion), "the version is missing or not %d", tableVersion)
+		return nil, fail(1, fmt.Sprintf("write version: %d", tableVersion), "the version is missing or not %d",
+			tableVersion)
 	case len(form.Rows) > maxTableRows:
 		return nil, fail(1, "use patterns", "%d rows, the limit is %d", len(form.Rows), maxTableRows)
 	}
@@ -189,7 +192,8 @@ func (r *Row) check() (remedy string, err error) {
 	}
 	for name, n := range map[string]int{"window": r.Window, "eas": r.EAS} {
 		if n <= 0 || n > maxRowTokens {
-			return "write a number of tokens, like 8000", fmt.Errorf("%s is %d, it must be 1 to %d", name, n, maxRowTokens)
+			return "write a number of tokens, like 8000", fmt.Errorf("%s is %d, it must be 1 to %d", name, n,
+				maxRowTokens)
 		}
 	}
 	if r.EAS > r.Window {

@@ -120,7 +120,9 @@ func (a *app) approve(ctx context.Context, p pending, yes bool) error {
 }
 
 // approveCommand makes a command that approves what find returns.
-func (a *app) approveCommand(cmd *cobra.Command, find func(ctx context.Context, args []string) (pending, error)) *cobra.Command {
+func (a *app) approveCommand(
+	cmd *cobra.Command, find func(ctx context.Context, args []string) (pending, error),
+) *cobra.Command {
 	var yes bool
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := find(cmd.Context(), args)

@@ -36,7 +36,8 @@ func (a *app) easListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"rows": t.Rows(), "unknown_eas": attention.UnknownEAS}, func() { a.out().EASTable(t) })
+			return a.show(map[string]any{"rows": t.Rows(), "unknown_eas": attention.UnknownEAS},
+				func() { a.out().EASTable(t) })
 		},
 	}
 	return a.jsonFlag(cmd, "one JSON object")

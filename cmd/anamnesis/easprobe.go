@@ -42,7 +42,8 @@ the same command continues. The result is a proposal: --accept writes it into yo
 	fl.StringVar(&f.model, "model", "", "model name, or script:FILE for a recording")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.Uint64Var(&f.Seed, "seed", 1, "seed of questions and text")
-	fl.IntVar(&f.Longest, "longest", probe.DefaultLongest, "longest text, tokens; a quarter and a sixteenth of it are asked, too")
+	fl.IntVar(&f.Longest, "longest", probe.DefaultLongest,
+		"longest text, tokens; a quarter and a sixteenth of it are asked, too")
 	fl.IntVar(&f.Window, "window", 0, "advertised window, tokens (default: the table's)")
 	fl.IntVar(&f.ReplyTokens, "reply-tokens", probe.DefaultReply, "token limit of a reply, thinking included")
 	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "stop before more tokens than this, replies counted at their limit")
@@ -57,7 +58,10 @@ func (f *probeFlags) check() error {
 	for _, n := range []struct {
 		flag         string
 		value, least int
-	}{{"longest", f.Longest, probe.BaseLength}, {"window", f.Window, 0}, {"reply-tokens", f.ReplyTokens, 1}, {"max-tokens", f.MaxTokens, 0}} {
+	}{
+		{"longest", f.Longest, probe.BaseLength}, {"window", f.Window, 0},
+		{"reply-tokens", f.ReplyTokens, 1}, {"max-tokens", f.MaxTokens, 0},
+	} {
 		if n.value < n.least {
 			return exit.Usagef("eas probe: --%s %d: want at least %d", n.flag, n.value, n.least)
 		}
@@ -120,6 +124,7 @@ func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s
 	if calls, _ := f.Cost(); f.yes || calls == 0 {
 		return nil
 	}
-	unasked := exit.With(exit.Refused, errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens to bound it"))
+	unasked := exit.With(exit.Refused,
+		errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens to bound it"))
 	return a.tty().Agree(ctx, "Continue? (y/n) ", unasked, "eas probe: not agreed to; nothing was asked")
 }

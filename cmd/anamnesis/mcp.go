@@ -100,8 +100,10 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&s.URL, "url", "", "address of a server that speaks streamable HTTP")
-	fl.StringVar(&s.Cwd, "cwd", "", "where the command runs: project (outside the sandbox, with the project's code) or an absolute directory (default: an empty directory)")
-	fl.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; ${NAME} in it is replaced by your variable (repeatable)")
+	fl.StringVar(&s.Cwd, "cwd", "",
+		"where the command runs: project (outside the sandbox, with the project's code) or an absolute directory (default: an empty directory)")
+	fl.StringArrayVar(&env, "env", nil,
+		"NAME=VALUE for the command; ${NAME} in it is replaced by your variable (repeatable)")
 	fl.StringArrayVar(&headers, "header", nil,
 		"NAME:VALUE for the address; ${NAME} in it is replaced by your variable (repeatable)")
 	fl.StringArrayVar(&s.ReadOnlyTools, "read-only", nil,

@@ -353,7 +353,8 @@ func (c *Card) Validate() error {
 	if err := checkTopic(c.Topic, 0); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"source_task": c.SourceTask, "scope": c.Scope.Repo + c.Scope.Language + c.Scope.Tool + c.Scope.Version,
+	for name, text := range map[string]string{"source_task": c.SourceTask,
+		"scope":      c.Scope.Repo + c.Scope.Language + c.Scope.Tool + c.Scope.Version,
 		"provenance": c.Provenance.Task + c.Provenance.Model + c.Provenance.EvidenceHash} {
 		if hasControl(text) {
 			return Errorf(0, "%s holds a line break or control character; write it on one line", name)
@@ -386,13 +387,15 @@ func (c *Card) checkReadsBack() error {
 }
 
 func (c *Card) validateLists() error {
-	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes, "contradicts": c.Contradicts, "generalizes": c.Generalizes, "provenance.shown": c.Provenance.Shown} {
+	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes,
+		"contradicts": c.Contradicts, "generalizes": c.Generalizes, "provenance.shown": c.Provenance.Shown} {
 		if err := checkList(name, list, 0); err != nil {
 			return err
 		}
 	}
 	if len(c.Provenance.Ranges) > MaxListItems {
-		return Errorf(0, "provenance.ranges has %d entries, at most %d are allowed", len(c.Provenance.Ranges), MaxListItems)
+		return Errorf(0, "provenance.ranges has %d entries, at most %d are allowed", len(c.Provenance.Ranges),
+			MaxListItems)
 	}
 	n := 0
 	for _, k := range bulletKinds() {
@@ -419,7 +422,8 @@ func checkTopic(topic string, line int) error {
 	case hasControl(topic):
 		return Errorf(line, "topic holds a line break or control character; write it on one line")
 	case utf8.RuneCountInString(topic) > MaxTopicRunes:
-		return Errorf(line, "topic has %d characters, at most %d are allowed; move the detail to the bullets", utf8.RuneCountInString(topic), MaxTopicRunes)
+		return Errorf(line, "topic has %d characters, at most %d are allowed; move the detail to the bullets",
+			utf8.RuneCountInString(topic), MaxTopicRunes)
 	}
 	return nil
 }

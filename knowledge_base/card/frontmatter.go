@@ -84,7 +84,8 @@ func splitFrontMatter(src []byte) (frontMatter, []byte, error) {
 			return f, next, nil
 		}
 		if size += len(l); size > MaxFrontMatterBytes {
-			return f, nil, Errorf(line, "the front matter has more than %d bytes; move text to the body", MaxFrontMatterBytes)
+			return f, nil, Errorf(line, "the front matter has more than %d bytes; move text to the body",
+				MaxFrontMatterBytes)
 		}
 		at = next
 	}

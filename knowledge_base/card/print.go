@@ -95,7 +95,8 @@ func listNode(list []string, old *yaml.Node) *yaml.Node {
 	}
 	for _, s := range list {
 		item := scalar("!!str", s)
-		if i := slices.IndexFunc(pool, func(p *yaml.Node) bool { return p.Kind == yaml.ScalarNode && p.Value == s }); i >= 0 {
+		same := func(p *yaml.Node) bool { return p.Kind == yaml.ScalarNode && p.Value == s }
+		if i := slices.IndexFunc(pool, same); i >= 0 {
 			item = pool[i]
 			pool = slices.Delete(pool, i, i+1)
 		}

@@ -155,7 +155,8 @@ func Decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 			return err
 		}
 	}
-	line, err := json.Marshal(proposal.Decision{ID: p.ID, Decision: decision, Pattern: p.Row.Pattern, EAS: p.Row.EAS, At: now})
+	line, err := json.Marshal(proposal.Decision{ID: p.ID, Decision: decision, Pattern: p.Row.Pattern, EAS: p.Row.EAS,
+		At: now})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,9 @@ func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
 
 // Search searches for published figures of models and stores them. If a search, a page or an
 // answer fails, the stored figures of its model stay; the notes report it.
-func Search(ctx context.Context, svc *session.Service, names []string, reader func() (model.Model, error)) ([]string, error) {
+func Search(
+	ctx context.Context, svc *session.Service, names []string, reader func() (model.Model, error),
+) ([]string, error) {
 	h := svc.Home
 	o, err := svc.Web()
 	switch {
@@ -62,7 +64,8 @@ func Search(ctx context.Context, svc *session.Service, names []string, reader fu
 		notes = append(notes, more...)
 		var found []proposal.Figure
 		if err == nil && len(pages) > 0 {
-			found, more, err = proposal.ReadFigures(ctx, TextModel{Model: m, Purpose: model.PurposeReflect}, name, pages)
+			found, more, err = proposal.ReadFigures(ctx, TextModel{Model: m, Purpose: model.PurposeReflect}, name,
+				pages)
 			notes = append(notes, more...)
 		}
 		switch {
@@ -82,7 +85,8 @@ func Search(ctx context.Context, svc *session.Service, names []string, reader fu
 
 // findPages searches, and reads the first pages found.
 func findPages(ctx context.Context, o *web.Options, name string) (pages []proposal.Page, notes []string, err error) {
-	hits, err := web.Find(ctx, o, name+" long context benchmark effective context length RULER NoLiMa", proposal.MaxPages)
+	hits, err := web.Find(ctx, o, name+" long context benchmark effective context length RULER NoLiMa",
+		proposal.MaxPages)
 	if err != nil {
 		return nil, nil, fmt.Errorf("search for %s: %w", name, err)
 	}
@@ -91,7 +95,8 @@ func findPages(ctx context.Context, o *web.Options, name string) (pages []propos
 		if i < maxPagesRead {
 			whole, err := web.Read(ctx, o, hit.URL)
 			if err != nil {
-				notes = append(notes, fmt.Sprintf("%s was not read, only what the search shows of it: %v", hit.URL, err))
+				notes = append(notes, fmt.Sprintf("%s was not read, only what the search shows of it: %v", hit.URL,
+					err))
 			}
 			if lines := proposal.LinesAbout(whole, name); lines != "" {
 				text += "\n" + lines

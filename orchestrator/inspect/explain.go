@@ -150,7 +150,8 @@ func sourceOf(o op.Op) source {
 		src.words = fmt.Sprintf("the user's words from ops %s, carried over", ranges)
 	case *op.JumpDone:
 		src.rule = "the notice of the jump " + op.Way(b.From, b.To)
-		src.words = fmt.Sprintf("the user's words from the steps that the jump %s left, carried over", op.Way(b.From, b.To))
+		src.words = fmt.Sprintf("the user's words from the steps that the jump %s left, carried over",
+			op.Way(b.From, b.To))
 	case *op.CardsRecalled:
 		src.rule = fmt.Sprintf("%s recalled (%s)", quote.Number(len(b.Cards), "card"), b.Why)
 		if n := len(b.Facts); n > 0 {
@@ -176,7 +177,8 @@ func (x *explainer) add(o op.Op) error {
 		if b.Trigger == op.TriggerEnd {
 			break // cards only: the context does not change
 		}
-		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges, Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
+		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges,
+			Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
 		if b.Trigger == op.TriggerWindow {
 			c.Saved = before - x.state.Context.Tokens
 		}
@@ -197,7 +199,8 @@ func (x *explainer) add(o op.Op) error {
 		x.replaced(o.Seq)
 	case *op.JumpDone:
 		if b.Words != "" {
-			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the user's words over", Saved: before - x.state.Context.Tokens, In: true})
+			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(),
+				Rule: "a jump carries the user's words over", Saved: before - x.state.Context.Tokens, In: true})
 		}
 	}
 	if op.ProjectedText(o.Body) != "" {
@@ -223,9 +226,11 @@ func (x *explainer) replaced(seq uint64) {
 
 func maskRule(b *op.ContextMasked) string {
 	if b.Why == "overflow" {
-		return fmt.Sprintf("the provider refused %d tokens: results masked, oldest first, down to %d", b.Before, b.Target)
+		return fmt.Sprintf("the provider refused %d tokens: results masked, oldest first, down to %d", b.Before,
+			b.Target)
 	}
-	return fmt.Sprintf("%d tokens are more than %d: results masked, oldest first, down to %d", b.Before, b.Limit, b.Target)
+	return fmt.Sprintf("%d tokens are more than %d: results masked, oldest first, down to %d", b.Before, b.Limit,
+		b.Target)
 }
 
 func maskedRanges(b *op.ContextMasked) []op.Range {
@@ -240,7 +245,8 @@ func passRule(b *op.PassDone) string {
 	switch b.Trigger {
 	case op.TriggerJump:
 		if b.EAS > 0 && b.RangeTokens <= b.EAS { // one span of several
-			return fmt.Sprintf("a jump discarded more than the EAS of %d in several spans; this one had %d tokens", b.EAS, b.RangeTokens)
+			return fmt.Sprintf("a jump discarded more than the EAS of %d in several spans; this one had %d tokens",
+				b.EAS, b.RangeTokens)
 		}
 		return fmt.Sprintf("a jump discarded %d tokens, more than the EAS of %d", b.RangeTokens, b.EAS)
 	case op.TriggerCumulative:
@@ -248,7 +254,8 @@ func passRule(b *op.PassDone) string {
 	case op.TriggerUser:
 		return fmt.Sprintf("a user asked for it; the span had %d tokens", b.RangeTokens)
 	case op.TriggerMail:
-		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved, b.RangeTokens)
+		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved,
+			b.RangeTokens)
 	case op.TriggerWindow:
 		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, compacted to come down to %d", b.RangeTokens, b.Target)
 	}
@@ -260,7 +267,8 @@ func (x *explainer) explanation() Explanation {
 	x.onPath = s.Steps.PathSet(s.Current)
 	e := Explanation{
 		Task: s.Opened.Task, Step: s.Steps.Next() - 1, Op: s.Last, EAS: s.Model.EAS, Window: s.Model.Window,
-		Limit: state.LimitFor(s.Model.Window, s.Model.EAS), Tokens: s.Context.Tokens, Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
+		Limit: state.LimitFor(s.Model.Window, s.Model.EAS), Tokens: s.Context.Tokens, Todos: s.Todos,
+		Changes: x.changes, Messages: []ExplainedMessage{},
 	}
 	if e.Changes == nil {
 		e.Changes = []ExplainedChange{}
@@ -272,7 +280,8 @@ func (x *explainer) explanation() Explanation {
 			em.Parts = append(em.Parts, x.part(en))
 		}
 		if len(of) == 0 {
-			em.Parts = append(em.Parts, ExplainedPart{Kind: op.KindToolReturned, Text: quote.OneLine(m.Text, maxExplained), Why: "the call has no result in the record"})
+			em.Parts = append(em.Parts, ExplainedPart{Kind: op.KindToolReturned,
+				Text: quote.OneLine(m.Text, maxExplained), Why: "the call has no result in the record"})
 		}
 		e.Messages = append(e.Messages, em)
 	})

@@ -51,7 +51,8 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 		return Task{}, err
 	}
 	v := Task{
-		Summary: taskdir.Summarize(h, id, st), Model: st.Model.Name, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Said.Answer,
+		Summary: taskdir.Summarize(h, id, st), Model: st.Model.Name, Step: st.Current, Tokens: st.Totals.Usage,
+		Todos: st.Todos, Answer: st.Said.Answer,
 		Begun: st.Opened.Parent, Goal: st.Goal.Until,
 	}
 	line, text := st.Goal.Curve()
@@ -63,7 +64,8 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 		v.Agent = who.Name
 	}
 	for _, c := range st.Subagents {
-		row := Subagent{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
+		row := Subagent{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason,
+			Dir: c.Dir}
 		row.Left = c.Step < st.Steps.Len() && st.Steps.At(c.Step).Ended && !st.Steps.OnPath(c.Step, st.Current)
 		if c.Running {
 			row.State = "working"

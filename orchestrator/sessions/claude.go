@@ -67,7 +67,8 @@ type claudeReader struct {
 }
 
 func readClaude(data []byte) (*Session, error) {
-	r := claudeReader{s: &Session{Agent: Claude}, parent: map[string]string{}, step: map[string]int{}, said: map[string]string{}, reply: map[string]int{}}
+	r := claudeReader{s: &Session{Agent: Claude}, parent: map[string]string{}, step: map[string]int{},
+		said: map[string]string{}, reply: map[string]int{}}
 	var side []claudeLine
 	err := r.s.eachLine(data, func(raw []byte) error {
 		var l claudeLine

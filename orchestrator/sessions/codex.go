@@ -146,7 +146,8 @@ func (r *codexReader) compacted(p *codexItem) {
 		in = append(in, textOf(item.Content))
 	}
 	n := len(r.s.Steps) - 1
-	if n < 0 || r.text == "" || !slices.ContainsFunc(in, func(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), strings.TrimSpace(r.text)) }) {
+	ends := func(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), strings.TrimSpace(r.text)) }
+	if n < 0 || r.text == "" || !slices.ContainsFunc(in, ends) {
 		return
 	}
 	st := &r.s.Steps[n]
@@ -235,7 +236,8 @@ func (c *Call) CodexOutput(output json.RawMessage) {
 	c.Text = codexFrame().ReplaceAllString(c.Text, "")
 	c.Text = codexFrame().ReplaceAllString(c.Text, "") // a patch's result has a frame within
 	c.Refused = codexDenied().MatchString(c.Text)
-	c.Failed = c.Refused || c.Exit != nil && *c.Exit != 0 || strings.HasPrefix(c.Text, "apply_patch verification failed") || strings.HasPrefix(c.Text, "unsupported call")
+	c.Failed = c.Refused || c.Exit != nil && *c.Exit != 0 ||
+		strings.HasPrefix(c.Text, "apply_patch verification failed") || strings.HasPrefix(c.Text, "unsupported call")
 }
 
 // applyEnd takes over what an event says of how a call ended.

@@ -115,7 +115,8 @@ func kimiState(s *Session, path string) {
 		ID  string `json:"id"`
 		Cwd string `json:"cwd"`
 	}
-	if data, err := os.ReadFile(filepath.Join(root, "state.json")); err == nil && json.Unmarshal(data, &st) == nil && st.ID != "" {
+	if data, err := os.ReadFile(filepath.Join(root, "state.json")); err == nil && json.Unmarshal(data, &st) == nil &&
+		st.ID != "" {
 		s.ID, s.Dir = st.ID, st.Cwd
 	}
 	if name := filepath.Base(agent); name != "main" {

@@ -64,7 +64,8 @@ func readOpenCode(o *object) (*Session, error) {
 	if err := major(OpenCode, e.Version, "1"); err != nil {
 		return nil, err
 	}
-	s := &Session{Agent: OpenCode, ID: e.ID, Dir: e.Directory, Version: e.Version, Start: time.UnixMilli(e.Time.Created).UTC()}
+	s := &Session{Agent: OpenCode, ID: e.ID, Dir: e.Directory, Version: e.Version,
+		Start: time.UnixMilli(e.Time.Created).UTC()}
 	var said []string
 	err := s.eachMessage(o, func(raw []byte) error {
 		var m openCodeMessage
@@ -111,7 +112,8 @@ func (st *Step) openCodePart(p *openCodePart) error {
 	case "text":
 		st.Text += p.Text
 	case "tool":
-		c := Call{ID: p.CallID, Tool: p.Tool, Args: string(p.State.Input), Text: p.State.Output, Exit: p.State.Metadata.Exit, Network: openCodeMCP(p.Tool)}
+		c := Call{ID: p.CallID, Tool: p.Tool, Args: string(p.State.Input), Text: p.State.Output,
+			Exit: p.State.Metadata.Exit, Network: openCodeMCP(p.Tool)}
 		switch p.State.Status {
 		case "completed":
 			c.Done, c.Failed = true, c.Exit != nil && *c.Exit != 0

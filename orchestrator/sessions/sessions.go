@@ -223,9 +223,11 @@ func parse(path string, data []byte) (*Session, error) {
 			}
 			n++
 			switch {
-			case h.Payload != nil && (h.Type == "session_meta" || h.Type == "turn_context" || h.Type == "response_item"):
+			case h.Payload != nil && (h.Type == "session_meta" || h.Type == "turn_context" ||
+				h.Type == "response_item"):
 				return readCodex(path, data)
-			case h.Type == "metadata" && h.ProtocolVersion != "", strings.Contains(h.Type, ".") && strings.HasPrefix(filepath.Base(path), "wire.jsonl"):
+			case h.Type == "metadata" && h.ProtocolVersion != "", strings.Contains(h.Type, ".") &&
+				strings.HasPrefix(filepath.Base(path), "wire.jsonl"):
 				return readKimi(path, data)
 			case h.Type == "" && h.SessionID != "" && h.StartTime != "", h.Type == "gemini" && h.ID != "":
 				return readGemini(path, data, nil)
@@ -440,7 +442,8 @@ func (s *Session) call(id string) *Call {
 // written yet, and puts every call into our own form.
 func (s *Session) finish() {
 	waits := func(st Step) bool {
-		return len(st.Calls) == 0 && st.Text == "" || slices.ContainsFunc(st.Calls, func(c Call) bool { return !c.Done })
+		return len(st.Calls) == 0 && st.Text == "" || slices.ContainsFunc(st.Calls,
+			func(c Call) bool { return !c.Done })
 	}
 	for n := len(s.Steps) - 1; n >= 0 && waits(s.Steps[n]); n-- {
 		s.Steps = s.Steps[:n]
@@ -471,7 +474,8 @@ func Find(agent Agent, home string, getenv func(string) string) ([]string, error
 		patterns = []string{filepath.Join(dir, "*", "*.jsonl"), filepath.Join(dir, "*", "*", "subagents", "*.jsonl")}
 	case Codex:
 		dir := at("CODEX_HOME", ".codex")
-		patterns = []string{filepath.Join(dir, "sessions", "*", "*", "*", "rollout-*.jsonl"), filepath.Join(dir, "archived_sessions", "rollout-*.jsonl")}
+		patterns = []string{filepath.Join(dir, "sessions", "*", "*", "*", "rollout-*.jsonl"),
+			filepath.Join(dir, "archived_sessions", "rollout-*.jsonl")}
 	case Gemini:
 		patterns = []string{at("GEMINI_CLI_HOME", "", ".gemini", "tmp", "*", "chats", "session-*.json*")}
 	case Kimi:

@@ -55,7 +55,8 @@ func (o *ours) save(ctx context.Context) (id, tree string, err error) {
 }
 
 func (o *ours) restore(ctx context.Context, id string) error {
-	res, err := o.w.RestoreTo(ctx, worldstate.ID(id), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{OverwriteEdits: true}})
+	res, err := o.w.RestoreTo(ctx, worldstate.ID(id),
+		worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{OverwriteEdits: true}})
 	if err == nil && !res.Exact {
 		err = fmt.Errorf("the restore was not exact: kept %v", res.Kept)
 	}
@@ -84,7 +85,8 @@ func (p *program) close()     {}
 func (p *program) fresh(context.Context) error { return os.RemoveAll(p.store) }
 
 func (p *program) run(ctx context.Context, out any, args ...string) error {
-	cmd := exec.CommandContext(ctx, p.binary, append([]string{"world"}, append(args, "--dir", p.dir, "--store", p.store, "--json")...)...)
+	cmd := exec.CommandContext(ctx, p.binary, append([]string{"world"},
+		append(args, "--dir", p.dir, "--store", p.store, "--json")...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	data, err := cmd.Output()

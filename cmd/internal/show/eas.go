@@ -28,7 +28,8 @@ func (o *Printer) EASTable(t *attention.Table) {
 // EAS prints what the table says about a model. own is the user's file of rows.
 func (o *Printer) EAS(s attention.EAS, own string) {
 	if !s.Known && s.Origin == "" {
-		o.Printf("%s: unknown model, so %d tokens are assumed; a row in %s names another number\n", quote.Squash(s.Model), s.EAS, own)
+		o.Printf("%s: unknown model, so %d tokens are assumed; a row in %s names another number\n",
+			quote.Squash(s.Model), s.EAS, own)
 		o.ignored(s)
 		return
 	}
@@ -70,7 +71,8 @@ func (o *Printer) EASProbe(rep eas.ProbeReport, reply int) {
 		}
 		o.Printf("# %6d tokens  %3d of %3d right  %s\n", t.Length, t.Right, t.N, verdict)
 	}
-	o.Printf("# %d texts asked about; %d prompt and %d reply tokens by the provider's count\n", res.Calls, res.Usage.Prompt, res.Usage.Completion)
+	o.Printf("# %d texts asked about; %d prompt and %d reply tokens by the provider's count\n", res.Calls,
+		res.Usage.Prompt, res.Usage.Completion)
 	if res.Cut > 0 {
 		o.Printf("# %d replies ended at --reply-tokens %d and count as wrong: more may be needed\n", res.Cut, reply)
 	}
@@ -95,7 +97,8 @@ func (o *Printer) EASProbeCost(name string, s attention.EAS, p probe.Options) {
 		tokens = min(tokens, p.MaxTokens)
 	}
 	fmt.Fprintf(o.Err, "probe of %s: texts of %d to %d tokens; at most %d texts and %s tokens (counted in %s, replies at %d each)\n",
-		name, lengths[0], lengths[len(lengths)-1], calls, million(tokens), countedIn(s.Model, s.Encoding), p.ReplyTokens)
+		name, lengths[0], lengths[len(lengths)-1], calls, million(tokens),
+		countedIn(s.Model, s.Encoding), p.ReplyTokens)
 	if n := len(p.Known); n > 0 {
 		fmt.Fprintf(o.Err, "%d lengths were measured before and are not asked again (--fresh forgets them)\n", n)
 	}
@@ -105,7 +108,8 @@ func (o *Printer) EASProbeCost(name string, s attention.EAS, p probe.Options) {
 func EASProbeBar(at probe.Progress) string {
 	const wide = 20
 	full := wide * at.Done / max(at.Most, 1)
-	return fmt.Sprintf("[%s%s] %d tokens: %d of %d right, %d texts, %s tokens in all", strings.Repeat("#", full), strings.Repeat(".", wide-full),
+	return fmt.Sprintf("[%s%s] %d tokens: %d of %d right, %d texts, %s tokens in all", strings.Repeat("#", full),
+		strings.Repeat(".", wide-full),
 		at.Length, at.Right, at.Asked, at.Calls, million(at.Tokens))
 }
 

@@ -176,9 +176,11 @@ func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	}
 	b := &op.JobEnded{Job: j.ID, Why: j.Why, Exit: j.Exit, Bytes: j.Bytes, Network: j.Network}
 	if j.Why == Exited || j.Why == TimedOut {
-		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID, quote.OneLine(j.Command, notice.MaxDelivered), endText(j.Job))
+		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID,
+			quote.OneLine(j.Command, notice.MaxDelivered), endText(j.Job))
 	} else if j.Note != "" {
-		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID, quote.OneLine(j.Command, notice.MaxDelivered), j.Note)
+		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID,
+			quote.OneLine(j.Command, notice.MaxDelivered), j.Note)
 	}
 	js.mu.Unlock()
 	if err := js.ledger.Journal.Post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {

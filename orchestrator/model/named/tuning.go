@@ -170,7 +170,8 @@ func runKeyCommand(ctx context.Context, command string) (string, error) {
 	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("key_command of config.yaml did not end within %v; run it in a shell to see why", keyCommandTime)
+		return "", fmt.Errorf("key_command of config.yaml did not end within %v; run it in a shell to see why",
+			keyCommandTime)
 	case err != nil:
 		return "", fmt.Errorf("key_command of config.yaml failed: %w; run it in a shell to see why", err)
 	}

@@ -92,7 +92,8 @@ func parse(file string, data []byte) ([]row, error) {
 		var r row
 		if err := n.Load(&r, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
 			line, cause := userfile.YAML(err)
-			return fail(max(line, n.Line), "%s; %s", cause, "a row has pattern, input, cached, output, source and updated")
+			return fail(max(line, n.Line), "%s; %s", cause,
+				"a row has pattern, input, cached, output, source and updated")
 		}
 		if err := r.check(); err != nil {
 			return fail(n.Line, "%v", err)
@@ -144,7 +145,8 @@ func (t *Table) Lookup(name string) (Price, bool) {
 			var best *row
 			for i := range layer {
 				r := &layer[i]
-				if ok, err := doublestar.Match(strings.ToLower(r.Pattern), name); err == nil && ok && (best == nil || r.literal() > best.literal()) {
+				ok, err := doublestar.Match(strings.ToLower(r.Pattern), name)
+				if err == nil && ok && (best == nil || r.literal() > best.literal()) {
 					best = r
 				}
 			}

@@ -51,7 +51,8 @@ func parse(file string, data []byte) (*Model, error) {
 	m := newModel(file, f.Name, *f.Turns)
 	m.eas, m.passes, m.reflections, m.probes = f.Model, f.Passes, f.Reflections, f.Probes
 	for _, s := range f.Subagents {
-		m.subagents = append(m.subagents, subagent{agent: s.Agent, when: s.When, words: newModel(file, s.Agent, s.Turns)})
+		m.subagents = append(m.subagents, subagent{agent: s.Agent, when: s.When,
+			words: newModel(file, s.Agent, s.Turns)})
 	}
 	return m, nil
 }

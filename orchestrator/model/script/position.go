@@ -82,7 +82,8 @@ func (m *Model) locate(r model.Request) (position, error) {
 	} else {
 		var ok bool
 		if turn, at, ok = parseCallID(r.Last.CallID); !ok || turn >= r.Turn || !m.valid(at) {
-			return at, m.lost(r, 1, "a last call of this script, without an `id` of its own", fmt.Sprintf("the call %q", r.Last.CallID))
+			return at, m.lost(r, 1, "a last call of this script, without an `id` of its own",
+				fmt.Sprintf("the call %q", r.Last.CallID))
 		}
 	}
 	for ; turn < r.Turn && m.valid(at); turn++ {

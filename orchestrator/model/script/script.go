@@ -61,7 +61,8 @@ type subagent struct {
 }
 
 func newModel(file, name string, items []item) *Model {
-	return &Model{file: file, name: name, items: items, loops: slices.ContainsFunc(items, func(it item) bool { return it.loop }),
+	return &Model{file: file, name: name, items: items,
+		loops: slices.ContainsFunc(items, func(it item) bool { return it.loop }),
 		fired: make(map[string]int)}
 }
 
@@ -158,7 +159,8 @@ func (m *Model) askSubagent(ctx context.Context, r model.Request, on func(model.
 		}
 	}
 	return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1,
-		Err: m.lost(r, 1, "an entry of `subagents` to match", fmt.Sprintf("the subagent %q and %d entries", r.Agent, len(m.subagents)))}
+		Err: m.lost(r, 1, "an entry of `subagents` to match",
+			fmt.Sprintf("the subagent %q and %d entries", r.Agent, len(m.subagents)))}
 }
 
 // cue is the answer that matches a request.
@@ -345,7 +347,8 @@ type fault struct {
 
 // http returns the fault of an endpoint's error status.
 func (f *fault) http() *model.Fault {
-	out := &model.Fault{Kind: model.FaultHTTP, Status: f.status, RetryAfter: f.retryAfter, Tries: 1, Err: errors.New(f.body)}
+	out := &model.Fault{Kind: model.FaultHTTP, Status: f.status, RetryAfter: f.retryAfter, Tries: 1,
+		Err: errors.New(f.body)}
 	switch {
 	case f.status == 413 || f.status == 400 && strings.Contains(f.body, "context_length_exceeded"):
 		out.Kind = model.FaultOverflow
