@@ -41,7 +41,7 @@ func TestAttachAtTerminal(t *testing.T) {
 	p.types("no tabs")
 	p.sees("answered op ")
 	p.sees("from attach: no tabs")
-	p.sees("anamnesis answer t yes | always | no")
+	p.sees(" yes | always | no")
 	p.types("perhaps") // goes to the agent
 	p.sees("» perhaps")
 	p.types("/answer perhaps")

@@ -28,8 +28,6 @@ type Seat struct {
 	Configured func(dir string) (*session.Service, *settings.Settings, error)
 	Warn       func(texts ...string)
 	Version    string
-
-	stay bool // the session continues after an answer
 }
 
 // Work is what the user wants to be done, and how it is shown.
@@ -62,27 +60,23 @@ func (s *Seat) Interact(ctx context.Context, w Work) error {
 }
 
 func (s *Seat) interactPlain(ctx context.Context, w Work) error {
-	s.stay = s.Interactive() && w.Show == console.Show{}
-	if !s.stay && w.Pick {
-		return exit.Usagef("-r needs a terminal: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
-	}
-	if !s.stay && !w.Last && w.Text == "" {
-		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"', or on standard input; a session needs a terminal")
-	}
-	task, text := "", w.Text
-	if s.stay {
-		svc, _, err := s.Configured(w.Dir)
-		if err == nil {
-			task, text, err = s.Open(ctx, svc, console.Opening{Dir: w.Dir, Text: text, Last: w.Last, Pick: w.Pick})
-		}
-		if err != nil || task == "" && text == "" {
-			return err
-		}
-	}
-	if w.Text = text; task == "" && !w.Last {
+	switch {
+	case w.Pick:
+		return exit.Usagef("-r needs a terminal that can be drawn on: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
+	case !w.Last && w.Text == "":
+		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"', or on standard input; a session needs a terminal that can be drawn on")
+	case !w.Last:
 		return s.Run(ctx, w)
 	}
-	return s.Resume(ctx, w, slices.DeleteFunc([]string{task, text}, func(s string) bool { return s == "" }))
+	svc, _, err := s.Configured(w.Dir)
+	if err != nil {
+		return err
+	}
+	task, err := svc.LastOwnTask(w.Dir)
+	if err != nil {
+		return err
+	}
+	return s.Resume(ctx, w, slices.DeleteFunc([]string{task, w.Text}, func(s string) bool { return s == "" }))
 }
 
 // Run starts a task.
@@ -98,7 +92,7 @@ func (s *Seat) Run(ctx context.Context, w Work) error {
 	if err := s.complete(svc, set, &r); err != nil {
 		return err
 	}
-	err = s.turns(ctx, svc, set, w, func(c session.Client) (*session.Session, error) { return svc.Start(ctx, r, c) })
+	err = s.turn(ctx, svc, set, w, func(c session.Client) (*session.Session, error) { return svc.Start(ctx, r, c) })
 	if errors.Is(err, session.ErrNoModel) && s.Interactive() {
 		if taken, err := s.Welcome(ctx, set, w.Model); !taken {
 			return err
@@ -131,13 +125,13 @@ func (s *Seat) Resume(ctx context.Context, w Work, args []string) error {
 		return s.draw(ctx, svc, set, w, tui.Options{Task: id, Text: message, Once: true})
 	}
 	set.Resumed(&w.Settings)
-	return s.turns(ctx, svc, set, w, func(c session.Client) (*session.Session, error) {
+	return s.turn(ctx, svc, set, w, func(c session.Client) (*session.Session, error) {
 		return svc.Resume(ctx, id, message, w.Settings, c)
 	})
 }
 
-// turns opens a session in plain lines and runs its turns.
-func (s *Seat) turns(ctx context.Context, svc *session.Service, set *settings.Settings, w Work,
+// turn opens a session in plain lines and runs its turn.
+func (s *Seat) turn(ctx context.Context, svc *session.Service, set *settings.Settings, w Work,
 	open func(session.Client) (*session.Session, error)) error {
 	keys := s.Keys()
 	var p view.Printer
@@ -145,9 +139,6 @@ func (s *Seat) turns(ctx context.Context, svc *session.Service, set *settings.Se
 		p = s.Announce(w.Show, i, s.Warn)
 		return p
 	})
-	if s.stay {
-		client.Patience = session.SessionPatience
-	}
 	n := notify.New(ctx, set.Notify, notify.Limit)
 	defer n.Close(s.Warn)
 	opened, err := open(n.Watch(client))
@@ -163,16 +154,13 @@ func (s *Seat) turns(ctx context.Context, svc *session.Service, set *settings.Se
 		})
 		defer keys.Steer(nil)
 	}
-	again, err := s.Turns(ctx, opened, p, s.stay, func() string {
-		if s.stay || w.Quiet && !w.JSON {
+	err = s.Turn(ctx, opened, p, func() string {
+		if w.Quiet && !w.JSON {
 			return ""
 		}
 		return s.report(ctx, svc, opened.Task)
 	})
-	if err = session.JoinClose(err, opened.Close()); err == nil && again != "" {
-		return s.Resume(ctx, w, []string{opened.Task, again})
-	}
-	return err
+	return session.JoinClose(err, opened.Close())
 }
 
 // report returns what happened in a task whose turn has ended. The user may have ended it.
