@@ -232,19 +232,6 @@ func checkName(what, name string) error {
 	return fmt.Errorf("%s %q: %w: letters, digits, dot, dash and underscore only", what, name, ErrBadName)
 }
 
-// SetTask changes the task of later snapshots, for a World that is used by successive tasks. The
-// directory is the one that is at its path now.
-func (w *World) SetTask(task string) error {
-	if err := checkName("task", task); err != nil {
-		return err
-	}
-	w.mu.Lock()
-	w.opts.Task = task
-	w.mu.Unlock()
-	w.Accept()
-	return nil
-}
-
 // Accept makes the directory that is at the world's path now the world's, after ErrReplaced.
 func (w *World) Accept() {
 	w.mu.Lock()

@@ -21,7 +21,6 @@ import (
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/worldstate"
 )
 
 const (
@@ -35,7 +34,7 @@ const (
 )
 
 // place is a directory in which sessions are recorded. A recorder keeps it between requests,
-// with the last task and the world open; other processes use it for one request.
+// with the last task open; other processes use it for one request.
 type place struct {
 	svc    *session.Service
 	dir    string
@@ -45,7 +44,6 @@ type place struct {
 	turn    sync.Mutex // held by the request that is served; taken before the directory's lock
 	mu      sync.Mutex // guards what follows; taken after the directory's lock
 	task    *runtime.Task
-	world   *worldstate.World
 	environ []string          // of the last hook
 	secrets []redact.Secret   // of the hooks' environments
 	taken   map[string]*event // recorded events whose hooks have not asked for the reply, by name
@@ -98,9 +96,6 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	defer func() {
 		if err != nil || p.socket == "" || p.task != nil && !p.task.Ledger.State().Turn.Open {
 			err = session.JoinClose(err, p.closeTask())
-		}
-		if err != nil || p.socket == "" { // the open world may be the cause
-			err = session.JoinClose(err, p.closeWorld())
 		}
 	}()
 	if err := p.drain(ctx); err != nil {
@@ -256,17 +251,8 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 		return err
 	}
 	svc, h := p.svc, p.svc.Home
-	if p.socket != "" && p.world == nil {
-		var err error
-		p.world, err = worldstate.Open(p.dir, h.Store(p.dir), &worldstate.Options{
-			Task: task, Home: h.User, Exclude: h.Excluded(), FileLimitBytes: h.FileLimitBytes, Secrets: h.Secrets, SizeLimitBytes: h.StoreLimitBytes,
-		})
-		if err != nil && !errors.Is(err, worldstate.ErrNoDirectory) { // else OpenTask makes it again
-			return err
-		}
-	}
 	o := runtime.Options{
-		Recorder: runtime.Recorder{Kept: p.world, Socket: p.socket, Disturbed: p.disturbed}, Recreate: true,
+		Recorder: runtime.Recorder{Socket: p.socket, Disturbed: p.disturbed}, Recreate: true,
 		Cards:   runtime.Cards{Reader: p.reader.Choose},
 		Program: svc.Program(), Secrets: append(svc.TaskSecrets(p.dir, nil), p.secrets...),
 	}
@@ -313,20 +299,11 @@ func (p *place) closeTask() error {
 	return t.Close()
 }
 
-func (p *place) closeWorld() error {
-	if p.world == nil {
-		return nil
-	}
-	w := p.world
-	p.world = nil
-	return w.Close()
-}
-
-// close closes the task and the world.
+// close closes the task.
 func (p *place) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return errors.Join(p.closeTask(), p.closeWorld())
+	return p.closeTask()
 }
 
 func callsFile(h taskdir.Home, dir string) string { return filepath.Join(folder(h, dir), "calls.json") }

@@ -146,8 +146,6 @@ type Store struct {
 
 // Recorder are the settings of a process that records another agent.
 type Recorder struct {
-	// Kept is a world that stays open when the task is closed; nil: the task opens its own.
-	Kept *worldstate.World
 	// Socket is where other processes ask this one to close the task: see
 	// taskdir.LiveDir.KeptOpen.
 	Socket string
@@ -315,7 +313,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	w := o.Store.World
 	w.Task, w.Home, w.Exclude = opened.Task, h.User, h.Excluded()
 	w.FileLimitBytes, w.SizeLimitBytes, w.Secrets = h.FileLimitBytes, h.StoreLimitBytes, h.Secrets
-	dir, err := workspace.OpenDirectory(opened.Dir, h.StoreOf(opened), &w, o.Recorder.Kept)
+	dir, err := workspace.OpenDirectory(opened.Dir, h.StoreOf(opened), &w)
 	if err != nil {
 		return nil, err
 	}

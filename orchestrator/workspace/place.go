@@ -17,42 +17,27 @@ import (
 // Directory is a task's directory and the store of its snapshots, as long as a process holds
 // them. Root may be called from any goroutine.
 type Directory struct {
-	Dir       string
-	World     *worldstate.World
-	staysOpen bool       // World stays open
-	rootMu    sync.Mutex // guards root
-	root      *os.Root   // of the directory; see Root
+	Dir    string
+	World  *worldstate.World
+	rootMu sync.Mutex // guards root
+	root   *os.Root   // of the directory; see Root
 }
 
-// OpenDirectory opens a directory and the store of its snapshots. kept is a World of the directory
-// that stays open when the directory is closed; if nil, it opens its own.
-func OpenDirectory(dir, store string, o *worldstate.Options, kept *worldstate.World) (*Directory, error) {
+// OpenDirectory opens a directory and the store of its snapshots.
+func OpenDirectory(dir, store string, o *worldstate.Options) (*Directory, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the world: %w", err)
 	}
-	if kept != nil && !sameStore(store, kept) { // the task was moved
-		kept = nil
-	}
-	d := &Directory{Dir: dir, World: kept, staysOpen: kept != nil, root: root}
-	if d.staysOpen {
-		err = kept.SetTask(o.Task)
-	} else {
-		d.World, err = worldstate.Open(dir, store, o)
-	}
+	world, err := worldstate.Open(dir, store, o)
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return d, nil
+	return &Directory{Dir: dir, World: world, root: root}, nil
 }
 
-// Close closes the directory, and the store unless that stays open.
-func (d *Directory) Close() error {
-	if d.staysOpen {
-		return d.root.Close()
-	}
-	return errors.Join(d.World.Close(), d.root.Close())
-}
+// Close closes the directory and the store.
+func (d *Directory) Close() error { return errors.Join(d.World.Close(), d.root.Close()) }
 
 // Root returns the world's directory for the file tools. If a command replaced the directory,
 // it is opened again. While there is none, the tools find nothing in the old one.

@@ -37,7 +37,7 @@ func Open(t *testing.T, root string, opened op.TaskOpened, bodies ...op.Body) *w
 			t.Fatal(err)
 		}
 	}
-	world, err := workspace.OpenDirectory(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
+	world, err := workspace.OpenDirectory(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root})
 	if err != nil {
 		t.Fatal(err)
 	}
