@@ -331,6 +331,7 @@ func (r *Report) Finish(onPath func(step int) bool, running bool) {
 			}
 		}
 	}
+	r.Left = slices.DeleteFunc(r.Left, func(p Path) bool { return p.From > p.To && onPath(p.From) }) // the task went back to it
 	for i := range r.Open {
 		if n := len(r.todos); n > 0 {
 			r.Open[i].Op = r.todos[n-1]

@@ -180,7 +180,10 @@ func TestPaths(t *testing.T) {
 		t.Errorf("interruptions %+v, ended %+v", r.Breaks, r.Ended)
 	}
 	r.Files = []File{{Path: "a"}, {Path: "mine"}}
-	r.Finish(func(int) bool { return true }, false)
+	r.Finish(func(step int) bool { return step > 3 }, false)
+	if len(r.Left) != 2 || r.Left[0].From != 3 || r.Left[1].From != 1 {
+		t.Errorf("the second path is the present one: %+v", r.Left)
+	}
 	if r.Files[0].Yours || !r.Files[1].Yours || len(r.Git) != 1 || r.Git[0].Text != "HEAD of . was main at 1234567, is main at 7654321" {
 		t.Errorf("files %+v, git %+v", r.Files, r.Git)
 	}
