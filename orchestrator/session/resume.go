@@ -82,9 +82,6 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		info.Agent, subagents = a.Name, a.Subagents
 	}
 	o.warnUnset(st)
-	if q := st.Questions.Open(); q != nil && o.whenAsked() != "" {
-		o.warn("the task still asks: %s", oneLine(q.Text+" "+q.Args))
-	}
 	opts, done, err := o.surroundings(ctx, st.Opened.Dir, m, mode, subagents, append(resumed.Redact, st.Redact...))
 	if err != nil {
 		return nil, err

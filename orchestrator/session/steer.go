@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
@@ -75,12 +77,22 @@ func (s *Service) Answer(ctx context.Context, task string, seq uint64, text, fro
 			return false, Usagef("%w", err)
 		}
 	}
-	err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "answer", Answer: a})
-	if errors.Is(err, taskdir.ErrNotLive) {
-		return false, s.answerIdle(ctx, task, a)
+	for try := 1; ; try++ { // another answer, or a process that begins, has the stream for a moment
+		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "answer", Answer: a})
+		if !errors.Is(err, taskdir.ErrNotLive) {
+			return true, err
+		}
+		if err = s.answerIdle(ctx, task, a); !errors.Is(err, durable.ErrLocked) || try == lockedTries || model.Wait(ctx, lockedPause) != nil {
+			return false, err
+		}
 	}
-	return true, err
 }
+
+// lockedTries bounds the attempts to write to a stream that others have open, 5 s in all.
+const (
+	lockedTries = 100
+	lockedPause = 50 * time.Millisecond
+)
 
 // answerIdle records the answer to a question of a task that no process runs. Its directory may be in use.
 func (s *Service) answerIdle(ctx context.Context, task string, a *op.QuestionAnswered) error {

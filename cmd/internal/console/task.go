@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
@@ -144,7 +145,7 @@ func OutcomeError(task string, out runtime.Outcome) error {
 		}
 		return exit.With(exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again))
 	case "asked":
-		return exit.With(exit.Stuck, fmt.Errorf("task %s asks: %s; 'anamnesis answer %s' answers, then %s", task, out.Detail, task, again))
+		return exit.With(exit.Stuck, fmt.Errorf("task %s asks: %s; 'anamnesis answer %s' answers, then %s", task, quote.Squash(out.Detail), task, again))
 	case "stuck":
 		return exit.With(exit.Stuck, fmt.Errorf("task %s: stuck: %s; answer with 'anamnesis resume %s \"…\"'", task, out.Detail, task))
 	}

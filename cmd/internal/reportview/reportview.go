@@ -385,7 +385,7 @@ func (v *view) files(r *report.Report) {
 		slices.SortStableFunc(files, func(a, b report.File) int { return b.Added + b.Removed - a.Added - a.Removed })
 	}
 	if len(files) > 1 {
-		v.add(fmt.Sprintf("Files (%d)", len(files)), Item{fmt.Sprintf("%d lines added, %d removed since the beginning", added, removed), r.FilesOp})
+		v.add(fmt.Sprintf("Files (%d)", len(files)), Item{fmt.Sprintf("%s added, %d removed since the beginning", quote.Number(added, "line"), removed), r.FilesOp})
 	}
 	v.list("Files", "more", len(files), func(i int) Item {
 		f := files[i]
