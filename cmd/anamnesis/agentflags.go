@@ -42,11 +42,11 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 		"without a terminal, wait for an answer from elsewhere, refuse what asks, or stop (default: wait if a notifier other than the bell is configured, else refuse)")
 	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
 	fl.StringVar(&f.Sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
-	fl.IntVar(&f.MaxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", state.DefaultMaxSteps))
-	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "tokens that the whole task may use, prompts and replies; a jump returns none (default: no limit)")
-	fl.Float64Var(&f.MaxCostUSD, "max-cost", 0,
+	fl.IntVar(&f.Limits.Steps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", state.DefaultMaxSteps))
+	fl.IntVar(&f.Limits.Tokens, "max-tokens", 0, "tokens that the whole task may use, prompts and replies; a jump returns none (default: no limit)")
+	fl.Float64Var(&f.Limits.USD, "max-cost", 0,
 		"US dollars the whole task may cost, by the table of prices; a jump returns none (default: no limit)")
-	fl.DurationVar(&f.MaxTime, "max-time", 0,
+	fl.DurationVar(&f.Limits.Time, "max-time", 0,
 		"how long this process may work on the task, such as 30m (default: no limit)")
 	fl.DurationVar(&f.Patience, "patience", 0,
 		"how long a provider that fails is waited for, such as 2h (default 24h, 10m in a session)")

@@ -121,7 +121,7 @@ type TaskResumed struct {
 // Limits are a task's limits; 0: none, or the default.
 type Limits struct {
 	Steps  int           `json:"steps,omitempty"`   // of a turn
-	Tokens int           `json:"tokens,omitempty"`  // of the whole task, its subagents' included
+	Tokens int           `json:"tokens,omitempty"`  // of the whole task, its subagents' included: prompts and replies, as the provider counts
 	USD    float64       `json:"usd,omitempty"`     // likewise
 	Time   time.Duration `json:"time_ns,omitempty"` // of each process
 }

@@ -153,7 +153,7 @@ func TestUserBesideAgent(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &beside{t: t, rng: rand.New(rand.NewPCG(uint64(seed), 7)), files: map[string]string{}, jumps: map[int]int{}, calls: map[string]op.Call{}}
 			opts := Options{
-				Guards: Guards{Approval: "ask", RunUndone: true}, Limits: state.Limits{Steps: 10000},
+				Guards: Guards{Approval: "ask", RunUndone: true}, Limits: state.Limits{Limits: op.Limits{Steps: 10000}},
 				Callbacks: Callbacks{Op: m.event, Approve: func(context.Context, gate.Question) gate.Answer {
 					m.user()
 					return gate.Answer{Allow: m.rng.IntN(5) > 0}

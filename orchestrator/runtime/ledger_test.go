@@ -21,7 +21,7 @@ func TestLedger(t *testing.T) {
 		t.Run(fmt.Sprint(eas), func(t *testing.T) {
 			t.Parallel()
 			const approaches, steps = 12, 300
-			task, _ := newTask(t, "turns:\n  - reply: x\n", Options{Limits: state.Limits{Steps: 2 * steps}})
+			task, _ := newTask(t, "turns:\n  - reply: x\n", Options{Limits: state.Limits{Limits: op.Limits{Steps: 2 * steps}}})
 			task.Ledger.State().Model.EAS = eas
 			task.Ledger.State().Model.Window = 2 * eas
 			p := &provider{}

@@ -233,7 +233,7 @@ func TestMailLoopToNewCheckpoints(t *testing.T) {
 	for i := range 20 {
 		fmt.Fprintf(&words, "  - calls: [{name: SendDMail, arguments: {checkpoint_id: %d, message: try again}}]\n", i)
 	}
-	task, _ := newTask(t, words.String(), Options{Limits: state.Limits{Steps: 8}}, "SendDMail")
+	task, _ := newTask(t, words.String(), Options{Limits: state.Limits{Limits: op.Limits{Steps: 8}}}, "SendDMail")
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "limit" || task.Ledger.State().Totals.Mails != 8 {
 		t.Errorf("Run = %+v, %v after %d D-Mails; want the limit after 8", out, err, task.Ledger.State().Totals.Mails)

@@ -195,14 +195,10 @@ func (t Outside) News(after uint64) (string, error) {
 		switch b := o.Body.(type) {
 		case *op.CardsRecalled:
 			parts = append(parts, b.Text)
-		case *op.PassDone:
-			parts = append(parts, b.Block)
 		case *op.JumpDone:
 			parts = append(parts, b.Words, b.Notice)
-		case *op.WorldChanged:
-			parts = append(parts, b.Notice)
-		case *op.WorldRestored:
-			parts = append(parts, b.Notice)
+		case *op.PassDone, *op.WorldChanged, *op.WorldRestored:
+			parts = append(parts, op.ProjectedText(b))
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.TrimSpace(p) == "" })

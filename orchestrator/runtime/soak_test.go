@@ -259,7 +259,7 @@ func (m *soakTask) create(ctx context.Context, t *testing.T) {
 	steps := 0
 	task, err := Create(ctx, h, New{Request: "Go on for long.", TaskOpened: op.TaskOpened{
 		Task: "t", Dir: dir, Model: m.Name(), EAS: 4000, Encoding: "r50k_base", Approval: "auto", System: "system",
-	}}, Options{Model: m, Tools: tools, Limits: state.Limits{Steps: 2 * m.until}, Callbacks: Callbacks{Op: func(o op.Op) {
+	}}, Options{Model: m, Tools: tools, Limits: state.Limits{Limits: op.Limits{Steps: 2 * m.until}}, Callbacks: Callbacks{Op: func(o op.Op) {
 		if _, ok := o.Body.(*op.WorldSaved); ok {
 			if steps++; steps%(m.steps/10) == 0 {
 				m.disk = append(m.disk, treeBytes(h.State))

@@ -106,7 +106,7 @@ func (t *Task) raiseLimit(ctx, keep context.Context, act state.Action) (bool, er
 		return false, err
 	}
 	lim := &t.opts.Limits
-	now := op.Limits{Steps: lim.Steps, Tokens: lim.Tokens, USD: lim.USD, Time: lim.Time}
+	now := lim.Limits
 	if now.Steps == 0 && act.Reached == op.LimitSteps {
 		now.Steps = state.DefaultMaxSteps
 	}
@@ -114,7 +114,7 @@ func (t *Task) raiseLimit(ctx, keep context.Context, act state.Action) (bool, er
 	if err != nil {
 		return false, err
 	}
-	lim.Steps, lim.Tokens, lim.USD, lim.Time = raised.Steps, raised.Tokens, raised.USD, raised.Time
+	lim.Limits = raised
 	return true, t.Ledger.Record(keep, &op.TaskResumed{Program: t.opts.Program, Limits: &raised})
 }
 

@@ -176,7 +176,7 @@ func (o *opening) brief(n *runtime.New, who *agent.Loaded) error {
 	spec.Prompt = agent.ForModel(&spec, n.Model)
 	text, in, warnings, err := prompt(&spec, dir, n.Encoding, n.EAS)
 	if o.client.Ask == nil {
-		limits := o.limits()
+		limits := o.Limits
 		limits.Steps = cmp.Or(limits.Steps, state.DefaultMaxSteps)
 		text += "\n\n" + agent.Unattended(o.whenAsked() == question.Wait, limits)
 	}

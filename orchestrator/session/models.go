@@ -62,7 +62,7 @@ func (m *Model) Priced() bool { return m.Price != nil }
 
 // costKnown rejects a cost limit for a model without a price.
 func (o *opening) costKnown(m *Model) error {
-	if o.MaxCostUSD <= 0 || len(m.unpriced) == 0 {
+	if o.Limits.USD <= 0 || len(m.unpriced) == 0 {
 		return nil
 	}
 	return settingf("max-cost", ": no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or bound the tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())

@@ -102,11 +102,12 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 // resumedLimits sets the limits that a task continues with: each from the flags, or the task's own, or
 // the configuration's.
 func (o *opening) resumedLimits(st *state.State) op.Limits {
-	o.MaxSteps = cmp.Or(o.MaxSteps, st.Limits.Steps, o.Fallback.Steps)
-	o.MaxTokens = cmp.Or(o.MaxTokens, st.Limits.Tokens, o.Fallback.Tokens)
-	o.MaxCostUSD = cmp.Or(o.MaxCostUSD, st.Limits.USD, o.Fallback.USD)
-	o.MaxTime = cmp.Or(o.MaxTime, st.Limits.Time, o.Fallback.Time)
-	return o.limits()
+	l := &o.Limits
+	l.Steps = cmp.Or(l.Steps, st.Limits.Steps, o.Fallback.Steps)
+	l.Tokens = cmp.Or(l.Tokens, st.Limits.Tokens, o.Fallback.Tokens)
+	l.USD = cmp.Or(l.USD, st.Limits.USD, o.Fallback.USD)
+	l.Time = cmp.Or(l.Time, st.Limits.Time, o.Fallback.Time)
+	return *l
 }
 
 // limitsText says which limits hold; empty if none does.

@@ -51,12 +51,9 @@ type Settings struct {
 
 	TaskDir string // where a resumed task continues; empty: its own directory
 
-	MaxSteps   int     // of a turn
-	MaxTokens  int     // of the task
-	MaxCostUSD float64 // of the task
-	MaxTime    time.Duration
-	Fallback   op.Limits     // of a resumed task without limits of its own
-	Patience   time.Duration // see Client.Patience
+	Limits   op.Limits
+	Fallback op.Limits     // of a resumed task without limits of its own
+	Patience time.Duration // see Client.Patience
 
 	Grace        time.Duration // of the running command if the program is asked to stop; see runtime.Options
 	AllowSecrets []string      // patterns of secret files that the agent may read
@@ -90,11 +87,6 @@ type Request struct {
 	NoResearch  bool             // see runtime.New
 	Guarded     []op.CallPattern // beside those of the agent
 	NoFinalPass bool
-}
-
-// limits returns the task's limits among the settings.
-func (s *Settings) limits() op.Limits {
-	return op.Limits{Steps: s.MaxSteps, Tokens: s.MaxTokens, USD: s.MaxCostUSD, Time: s.MaxTime}
 }
 
 // check rejects settings that make no sense.
@@ -276,7 +268,7 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	if n.TaskOpened.Goal, err = checkedGoal(r.Goal); err != nil {
 		return n, err
 	}
-	if limits := o.limits(); limits != (op.Limits{}) {
+	if limits := o.Limits; limits != (op.Limits{}) {
 		n.Limits = &limits
 	}
 	if !row.Known && row.Origin == "" {
@@ -415,7 +407,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	m.OnRetry(o.client.Retry)
 	opts = runtime.Options{
 		Model: m.Model, Reflect: m.reflect, Grace: o.Grace, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
-		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime, Outage: cmp.Or(o.Patience, o.client.Patience, DefaultPatience)},
+		Limits:    state.Limits{Limits: o.Limits, EarlierUSD: o.earlierCost, Outage: cmp.Or(o.Patience, o.client.Patience, DefaultPatience)},
 		Cards:     runtime.Cards{Embedder: embedder},
 		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir), WhenAsked: o.whenAsked(), Trust: o.trust()},
 		Store:     o.o.Store,

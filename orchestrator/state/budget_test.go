@@ -18,14 +18,14 @@ func TestBudgets(t *testing.T) {
 		want string // of the detail; empty: within
 	}{
 		{Limits{}, ""},
-		{Limits{Tokens: 1001}, ""},
-		{Limits{Tokens: 1000}, "1000 tokens used, 1000 were allowed"},
-		{Limits{Tokens: 1200, Others: Used{Tokens: 200}}, "1200 tokens used"},
-		{Limits{USD: 0.51}, ""},
-		{Limits{USD: 0.5}, "$0.5000 spent, $0.5000 were allowed"},
-		{Limits{USD: 0.8, Others: Used{USD: 0.2}}, ""},
-		{Limits{USD: 0.8, Others: Used{USD: 0.3}}, "$0.8000 spent"},
-		{Limits{USD: 1.5, EarlierUSD: 1}, "$1.50 spent, $1.50 were allowed"},
+		{Limits{Limits: op.Limits{Tokens: 1001}}, ""},
+		{Limits{Limits: op.Limits{Tokens: 1000}}, "1000 tokens used, 1000 were allowed"},
+		{Limits{Limits: op.Limits{Tokens: 1200}, Others: Used{Tokens: 200}}, "1200 tokens used"},
+		{Limits{Limits: op.Limits{USD: 0.51}}, ""},
+		{Limits{Limits: op.Limits{USD: 0.5}}, "$0.5000 spent, $0.5000 were allowed"},
+		{Limits{Limits: op.Limits{USD: 0.8}, Others: Used{USD: 0.2}}, ""},
+		{Limits{Limits: op.Limits{USD: 0.8}, Others: Used{USD: 0.3}}, "$0.8000 spent"},
+		{Limits{Limits: op.Limits{USD: 1.5}, EarlierUSD: 1}, "$1.50 spent, $1.50 were allowed"},
 		{Limits{TimeUp: true}, "is over"},
 	} {
 		if _, got := overBudget(s, c.lim); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {

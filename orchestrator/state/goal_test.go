@@ -41,9 +41,9 @@ func TestChecksWhen(t *testing.T) {
 		{"slow, after a change", withRuns(t, "abc", failed), Limits{}, ActAsk},
 		{"fast, after a change", withRuns(t, "abc", fast), Limits{}, ActCheck},
 		{"fast, without a change", withRuns(t, "abb", fast), Limits{}, ActAsk},
-		{"before a limit", withRuns(t, "abc", failed), Limits{Steps: 1}, ActCheck},
+		{"before a limit", withRuns(t, "abc", failed), Limits{Limits: op.Limits{Steps: 1}}, ActCheck},
 		{"no time for it", withRuns(t, "abc", failed), Limits{TimeUp: true}, ActEndTurn},
-		{"fast, when the time is over", withRuns(t, "abc", fast), Limits{Time: 1, TimeUp: true}, ActCheck},
+		{"fast, when the time is over", withRuns(t, "abc", fast), Limits{Limits: op.Limits{Time: 1}, TimeUp: true}, ActCheck},
 		{"without a goal", func() *State { s := withRuns(t, "abc"); s.Goal.Until = nil; return s }(), Limits{}, ActAsk},
 	} {
 		tt.state.Turn.Steps = 1
@@ -89,7 +89,7 @@ func TestNeverWorse(t *testing.T) {
 			tt.change(tt.state)
 		}
 		tt.state.Goal.Runs[len(tt.state.Goal.Runs)-1].World = tt.state.Steps.At(tt.state.Current).World
-		if act := Next(tt.state, Limits{Steps: 9}); act.Kind != tt.want || tt.want == ActReturn && act.Step != 1 {
+		if act := Next(tt.state, Limits{Limits: op.Limits{Steps: 9}}); act.Kind != tt.want || tt.want == ActReturn && act.Step != 1 {
 			t.Errorf("%s: %+v, want kind %v", tt.name, act, tt.want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestStuck(t *testing.T) {
 	if act := Next(s, Limits{}); act.Kind != ActAsk {
 		t.Errorf("a way back that is lost: %+v", act)
 	}
-	if act := Next(s, Limits{Steps: 1}); act.Kind != ActAsk && act.Kind != ActEndTurn {
+	if act := Next(s, Limits{Limits: op.Limits{Steps: 1}}); act.Kind != ActAsk && act.Kind != ActEndTurn {
 		t.Errorf("a way back that is lost, at the end: %+v", act)
 	}
 	if s.Goal.Strategies != 1 {

@@ -58,18 +58,10 @@ type Action struct {
 
 // Limits bound a turn. Jumps never reset them.
 type Limits struct {
-	Steps int // steps a turn may take; 0: DefaultMaxSteps
-	// Tokens limits the task's use of the model, prompts and replies together, in the
-	// provider's tokens; 0: no limit.
-	Tokens int
-	// USD limits the task's cost in US dollars; 0: no limit. EarlierUSD is the cost that its
-	// operations do not record.
-	USD, EarlierUSD float64
-	// Time limits how long this process may work on the task; 0: no limit. TimeUp reports that
-	// it is used up.
-	Time   time.Duration
-	TimeUp bool
-	Worked time.Duration // how long this process has worked on the task
+	op.Limits                // without Steps: DefaultMaxSteps
+	EarlierUSD float64       // the task's cost that its operations do not record
+	TimeUp     bool          // Time is used up
+	Worked     time.Duration // how long this process has worked on the task
 	// Outage limits how long a provider that fails in passing is waited for; 0: it is not.
 	Outage time.Duration
 	// Others is the use of the same budgets by the rest of the family: subagents at work, and

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/optest"
 )
 
@@ -27,7 +28,7 @@ func TestNext(t *testing.T) {
 		{name: "calls that were not begun are", ops: optest.Called + "tool.called 1 {\"call\":\"a\"}\ntool.returned 1 {\"call\":\"a\",\"unknown\":true}", want: ActRunCalls, calls: 1},
 		{name: "with all results the step ends", ops: optest.Results, want: ActSaveWorld},
 		{name: "and the model is asked again", ops: optest.Stepped, want: ActAsk},
-		{name: "a limit ends the turn", ops: optest.Stepped, limits: Limits{Steps: 1}, want: ActEndTurn, reason: "limit", detail: "1 steps taken"},
+		{name: "a limit ends the turn", ops: optest.Stepped, limits: Limits{Limits: op.Limits{Steps: 1}}, want: ActEndTurn, reason: "limit", detail: "1 steps taken"},
 		{name: "an answer ends the turn", ops: optest.Begun + "model.asked 1 {\"last_seq\":4}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActEndTurn, reason: "done"},
 		{name: "but not when the user spoke meanwhile", ops: optest.Begun + "model.asked 1 {\"last_seq\":4}\nuser.said 1 {\"text\":\"and\",\"source\":\"steer\"}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActAsk},
 		{name: "an ended turn waits", ops: optest.Begun + "turn.ended 1 {\"reason\":\"interrupted\"}", want: ActIdle},

@@ -303,7 +303,7 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 		w := &walk{t: rt, s: new(State)}
 		w.add(&op.TaskOpened{Task: "t", System: "system", EAS: 1000, Window: rapid.SampledFrom([]int{0, 4000, 20000}).Draw(rt, "window")})
 		w.add(&op.UserSaid{Text: "the first request", Source: op.SourceRequest})
-		limits := Limits{Steps: 1000, User: rapid.Bool().Draw(rt, "person")}
+		limits := Limits{Limits: op.Limits{Steps: 1000}, User: rapid.Bool().Draw(rt, "person")}
 		for range 60 {
 			w.perform(Next(w.s, limits))
 		}

@@ -10,7 +10,7 @@ import (
 
 // TestQuarterNotice: what is used of a task's limits is told once for each quarter, if nobody watches.
 func TestQuarterNotice(t *testing.T) {
-	lim := Limits{Steps: 100, Time: time.Hour}
+	lim := Limits{Limits: op.Limits{Steps: 100, Time: time.Hour}}
 	for _, tt := range []struct {
 		steps, told int
 		worked      time.Duration
@@ -39,7 +39,7 @@ func TestQuarterNotice(t *testing.T) {
 	}
 	s := &State{}
 	s.Turn.Steps = 4
-	if got := QuarterNotice(s, Limits{Steps: 5}); got != nil {
+	if got := QuarterNotice(s, Limits{Limits: op.Limits{Steps: 5}}); got != nil {
 		t.Errorf("a limit of five steps: %+v", got)
 	}
 }

@@ -28,7 +28,7 @@ func TestStateComesBack(t *testing.T) {
 		w.add(&op.TaskOpened{Task: "t", System: "system", EAS: 4000})
 		w.add(&op.UserSaid{Text: "the first request", Source: op.SourceRequest})
 		for range 40 {
-			w.perform(Next(w.s, Limits{Steps: 1000}))
+			w.perform(Next(w.s, Limits{Limits: op.Limits{Steps: 1000}}))
 		}
 		at := rapid.IntRange(1, len(w.ops)).Draw(rt, "written after op")
 		direct := new(State)

@@ -14,15 +14,15 @@ import (
 // limit of 0 does not mean "no limit".
 func CheckFlags(f *session.Request, given func(flag string) bool) error {
 	switch {
-	case f.MaxSteps < 0 || f.MaxSteps == 0 && given("max-steps"):
-		return session.Usagef("--max-steps %d: want a positive number, or leave it out", f.MaxSteps)
-	case f.MaxTokens < 0 || f.MaxTokens == 0 && given("max-tokens"):
-		return session.Usagef("--max-tokens %d: want a positive number, or leave it out", f.MaxTokens)
-	case f.MaxCostUSD < 0 || f.MaxCostUSD == 0 && given("max-cost") || math.IsNaN(f.MaxCostUSD) ||
-		math.IsInf(f.MaxCostUSD, 0):
-		return session.Usagef("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.MaxCostUSD)
-	case f.MaxTime < 0 || f.MaxTime == 0 && given("max-time"):
-		return session.Usagef("--max-time %s: want a time above zero, such as 30m", f.MaxTime)
+	case f.Limits.Steps < 0 || f.Limits.Steps == 0 && given("max-steps"):
+		return session.Usagef("--max-steps %d: want a positive number, or leave it out", f.Limits.Steps)
+	case f.Limits.Tokens < 0 || f.Limits.Tokens == 0 && given("max-tokens"):
+		return session.Usagef("--max-tokens %d: want a positive number, or leave it out", f.Limits.Tokens)
+	case f.Limits.USD < 0 || f.Limits.USD == 0 && given("max-cost") || math.IsNaN(f.Limits.USD) ||
+		math.IsInf(f.Limits.USD, 0):
+		return session.Usagef("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.Limits.USD)
+	case f.Limits.Time < 0 || f.Limits.Time == 0 && given("max-time"):
+		return session.Usagef("--max-time %s: want a time above zero, such as 30m", f.Limits.Time)
 	case f.Patience < 0 || f.Patience == 0 && given("patience"):
 		return session.Usagef("--patience %s: want a time above zero, such as 2h", f.Patience)
 	case f.Images != "" && f.Images != string(openai.ImagesSend) && f.Images != string(openai.ImagesNever):

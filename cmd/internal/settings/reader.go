@@ -42,14 +42,14 @@ func Reader(getenv func(string) string) memory.Reader {
 		if err != nil {
 			return nil, 0, err
 		}
-		limits := session.Settings{}
-		if set.Limits(&limits); limits.MaxCostUSD > 0 && !m.Priced() {
+		settings := session.Settings{}
+		if set.Limits(&settings); settings.Limits.USD > 0 && !m.Priced() {
 			return nil, 0, fmt.Errorf("max_cost: no price is known for %s; add a row to %s",
 				m.Lookup, svc.Home.Prices())
 		}
-		if limits.MaxCostUSD > 0 && spent >= limits.MaxCostUSD {
+		if settings.Limits.USD > 0 && spent >= settings.Limits.USD {
 			return nil, 0, fmt.Errorf("passes over this session cost %s, and max_cost is %s", state.Dollars(spent),
-				state.Dollars(limits.MaxCostUSD))
+				state.Dollars(settings.Limits.USD))
 		}
 		row, err := svc.EAS(svc.Home.Config, m.Lookup)
 		return m.Model, row.EAS, err

@@ -25,7 +25,6 @@ import (
 	"anamnesis/anamnesis/attention"
 	"anamnesis/cmd/internal/notify"
 	"anamnesis/knowledge_base/userfile"
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/guard"
@@ -307,10 +306,10 @@ func (s *Settings) Theme() string { return s.value("theme").Text }
 
 // Limits fills in limits of a run that its flags leave open.
 func (s *Settings) Limits(set *session.Settings) {
-	fill(&set.MaxSteps, s.Text("max_steps"), strconv.Atoi)
-	fill(&set.MaxTokens, s.Text("max_tokens"), strconv.Atoi)
-	fill(&set.MaxCostUSD, s.Text("max_cost"), number)
-	fill(&set.MaxTime, s.Text("max_time"), time.ParseDuration)
+	fill(&set.Limits.Steps, s.Text("max_steps"), strconv.Atoi)
+	fill(&set.Limits.Tokens, s.Text("max_tokens"), strconv.Atoi)
+	fill(&set.Limits.USD, s.Text("max_cost"), number)
+	fill(&set.Limits.Time, s.Text("max_time"), time.ParseDuration)
 	fill(&set.Patience, s.Text("patience"), time.ParseDuration)
 }
 
@@ -318,8 +317,7 @@ func (s *Settings) Limits(set *session.Settings) {
 func (s *Settings) Resumed(set *session.Settings) {
 	own := session.Settings{Patience: set.Patience}
 	s.Limits(&own)
-	set.Patience, set.Fallback = own.Patience, op.Limits{Steps: own.MaxSteps, Tokens: own.MaxTokens,
-		USD: own.MaxCostUSD, Time: own.MaxTime}
+	set.Patience, set.Fallback = own.Patience, own.Limits
 }
 
 // Request fills in what a new task's flags leave open. An environment variable wins over the

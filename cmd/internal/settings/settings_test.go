@@ -113,9 +113,9 @@ func TestRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := session.Request{}
-	r.MaxSteps = 3
+	r.Limits.Steps = 3
 	s.Request(&r)
-	if r.Model != "" || r.Default.Model != "file" || r.Approval != "deny" || r.MaxSteps != 3 || r.EAS != 9000 || r.BaseURL != "http://x" || !strings.HasSuffix(r.EASFrom, "config.yaml") {
+	if r.Model != "" || r.Default.Model != "file" || r.Approval != "deny" || r.Limits.Steps != 3 || r.EAS != 9000 || r.BaseURL != "http://x" || !strings.HasSuffix(r.EASFrom, "config.yaml") {
 		t.Errorf("%+v", r)
 	}
 }
