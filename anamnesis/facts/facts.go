@@ -73,7 +73,9 @@ func Count(tasks []Task) []Fact {
 		}
 	}
 	unquotable := func(r rune) bool { return r == '`' || !unicode.IsPrint(r) }
-	maps.DeleteFunc(suggested, func(k key, n int) bool { return k.match == "" || n < 2 || strings.ContainsFunc(k.match, unquotable) })
+	maps.DeleteFunc(suggested, func(k key, n int) bool {
+		return k.match == "" || n < 2 || strings.ContainsFunc(k.match, unquotable)
+	})
 	for k := range suggested {
 		byProgram[program(k.match)] = []entry{} // the others need not be split: a start waits
 	}
@@ -116,7 +118,8 @@ func (f *Fact) repeats(said []Fact) bool {
 	return slices.ContainsFunc(said, func(s Fact) bool {
 		switch {
 		case s.Kind == Works && f.Kind == Works: // the longer path says where it is; one way to start it is enough
-			return bare(f.Match) == bare(s.Match) || names(bare(f.Match), bare(s.Match)) || strings.HasSuffix(f.Match, " "+bare(s.Match))
+			long := bare(s.Match)
+			return bare(f.Match) == long || names(bare(f.Match), long) || strings.HasSuffix(f.Match, " "+long)
 		case s.Kind == Missing && f.Kind == Never:
 			return program(f.Match) == s.Match
 		}
@@ -221,9 +224,9 @@ func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
 			if !matches(want, e.words) {
 				continue
 			}
-			runs := strings.ContainsRune(e.Ends, ran)
+			runs, differs := strings.ContainsRune(e.Ends, ran), func(w string) bool { return !slices.Contains(e.words, w) }
 			// A fact's place is that of the commands with its very words: another path leads there from elsewhere.
-			if (runs || f.Kind == Never) && !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(e.words, w) }) {
+			if (runs || f.Kind == Never) && !slices.ContainsFunc(want, differs) {
 				dirs[e.Dir]++
 				placed++
 			}

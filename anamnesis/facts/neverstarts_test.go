@@ -47,7 +47,7 @@ func TestNeverStarts(t *testing.T) {
 		}
 	}
 	for i := range agree {
-		agree[i].Line = "It is in /opt."
+		agree[i].Line, agree[i].Match = "It is in /opt.", "" // an ID that somebody wrote into the file
 	}
 	if f, _ := NeverStarts(agree, "javac A.java"); f != nil {
 		t.Errorf("a user's words are outranked: held by %s", f.ID())

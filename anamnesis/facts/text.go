@@ -157,7 +157,10 @@ func NeverStarts(known []Fact, command string) (f *Fact, works []Fact) {
 		}
 		for i := range known {
 			k, want := &known[i], strings.Fields(known[i].Match)
-			if f == nil && k.Line == "" && k.Holds() && c.words[0] == want[0] && (k.Kind == Missing || path.Clean(c.dir) == path.Clean(k.Dir) && matches(want, c.words)) {
+			if f != nil || k.Line != "" || !k.Holds() || c.words[0] != want[0] {
+				continue
+			}
+			if k.Kind == Missing || path.Clean(c.dir) == path.Clean(k.Dir) && matches(want, c.words) {
 				f = k
 			}
 		}
