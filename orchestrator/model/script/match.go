@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -68,46 +69,44 @@ func lastResult(r model.Request) string {
 	return ""
 }
 
-// condition is a set of demands on the texts of one scope; all must hold. The zero condition
-// always holds.
+// condition is a set of demands on a request; all must hold. The zero condition always holds.
 type condition struct {
 	line     int
-	on       scope
+	on       scope // the texts that are examined; empty: those that the condition's place implies
 	contains []string
 	lacks    []string
 	matches  []*regexp.Regexp
-	tools    []string // names that must be offered; only in expectations
+	tools    []string // names that must be offered
 }
 
-// expectation is a condition whose failure stops the script.
-type expectation = condition
-
-// holds reports whether all demands are satisfied.
-func (c condition) holds(r model.Request) bool {
-	want, _ := c.failure(r)
+// holds reports whether all demands are satisfied. Without a scope of its own, the condition
+// examines on.
+func (c condition) holds(r model.Request, on scope) bool {
+	want, _ := c.failure(r, on)
 	return want == ""
 }
 
 // failure returns the first demand that is not met, and what was there; both are empty if all
 // are.
-func (c condition) failure(r model.Request) (want, got string) {
+func (c condition) failure(r model.Request, on scope) (want, got string) {
+	on = cmp.Or(c.on, on)
 	if len(c.contains)+len(c.lacks)+len(c.matches) > 0 {
-		texts := c.on.texts(r)
+		texts := on.texts(r)
 		for _, s := range c.contains {
 			if !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, s) }) {
-				return fmt.Sprintf("%s to contain %q", c.on, s), sample(r, texts)
+				return fmt.Sprintf("%s to contain %q", on, s), sample(r, texts)
 			}
 		}
 		for _, s := range c.lacks {
 			for _, t := range texts {
 				if i := strings.Index(t, s); i >= 0 {
-					return fmt.Sprintf("%s to lack %q", c.on, s), fmt.Sprintf("it in %q", around(t, i, len(s)))
+					return fmt.Sprintf("%s to lack %q", on, s), fmt.Sprintf("it in %q", around(t, i, len(s)))
 				}
 			}
 		}
 		for _, re := range c.matches {
 			if !slices.ContainsFunc(texts, re.MatchString) {
-				return fmt.Sprintf("%s to match %q", c.on, re), sample(r, texts)
+				return fmt.Sprintf("%s to match %q", on, re), sample(r, texts)
 			}
 		}
 	}
@@ -150,31 +149,25 @@ func around(t string, at, length int) string {
 	return strings.ToValidUTF8(t[from:to], "")
 }
 
-// rule answers requests of a purpose that has no turns.
+// rule is an answer to some requests: an alternative of a turn, or one of a purpose without turns.
 type rule struct {
 	when   condition
-	expect []expectation
+	expect []condition // what else the request must be
 	answer answer
 }
 
 // turn is one reply of the agent loop.
 type turn struct {
 	line    int
-	expect  []expectation
-	choices []choice // never empty; the first that holds is taken
+	expect  []condition
+	choices []rule // never empty
 }
 
-// choice is one alternative of a turn.
-type choice struct {
-	when   condition
-	answer answer
-}
-
-func (t turn) pick(r model.Request) (answer, bool) {
-	for _, c := range t.choices {
-		if c.when.holds(r) {
-			return c.answer, true
-		}
+// pick returns the first rule that holds.
+func pick(rules []rule, r model.Request, on scope) (rule, int) {
+	i := slices.IndexFunc(rules, func(rule rule) bool { return rule.when.holds(r, on) })
+	if i < 0 {
+		return rule{}, i
 	}
-	return answer{}, false
+	return rules[i], i
 }

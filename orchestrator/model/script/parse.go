@@ -1,7 +1,6 @@
 package script
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -96,7 +95,7 @@ func (s *subagentForm) UnmarshalYAML(n *yaml.Node) error {
 	case len(s.Turns) == 0:
 		return fail(n.Line, "a subagent needs `turns`")
 	}
-	return s.When.apply(scopeJoined)
+	return nil
 }
 
 // UnmarshalYAML reads a turn or a loop.
@@ -122,14 +121,14 @@ func (it *item) UnmarshalYAML(n *yaml.Node) error {
 		return fail(n.Line, "a loop needs `until`: when it is left")
 	case len(f.Loop.Turns) == 0:
 		return fail(n.Line, "a loop needs `turns`")
-	case f.Loop.Until.on != "" && f.Loop.Until.on != scopeResult:
+	case f.Loop.Until.on != "" && f.Loop.Until.on != scopeResult, len(f.Loop.Until.tools) > 0:
 		return fail(f.Loop.Until.line, "`until` examines the last result only")
 	}
 	if f.Loop.Max == 0 {
 		f.Loop.Max = DefaultRounds
 	}
 	it.loop, it.until, it.max, it.turns = true, *f.Loop.Until, f.Loop.Max, f.Loop.Turns
-	if err := cmp.Or(it.until.apply(scopeResult), between(n.Line, "max", it.max, 1, MaxRounds)); err != nil {
+	if err := between(n.Line, "max", it.max, 1, MaxRounds); err != nil {
 		return err
 	}
 	// The result of a loop's last turn decides whether the loop continues.
@@ -153,19 +152,16 @@ func (t *turn) UnmarshalYAML(n *yaml.Node) error {
 	var f struct {
 		answerForm `yaml:",inline"`
 		Expect     []condition
-		Choose     *[]choice
+		Choose     *[]rule
 	}
 	if err := load(n, &f); err != nil {
 		return err
 	}
 	t.line, t.expect = n.Line, f.Expect
-	if err := applyAll(t.expect); err != nil {
-		return err
-	}
 	switch {
 	case f.Choose == nil:
 		a, err := f.answer(n.Line)
-		t.choices = []choice{{answer: a}}
+		t.choices = []rule{{answer: a}}
 		return err
 	case len(*f.Choose) == 0:
 		return fail(n.Line, "`choose` has no alternatives")
@@ -174,22 +170,6 @@ func (t *turn) UnmarshalYAML(n *yaml.Node) error {
 	}
 	t.choices = *f.Choose
 	return nil
-}
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (c *choice) UnmarshalYAML(n *yaml.Node) (err error) {
-	var f struct {
-		answerForm `yaml:",inline"`
-		When       condition
-	}
-	if err := load(n, &f); err != nil {
-		return err
-	}
-	c.when = f.When
-	if c.answer, err = f.answer(n.Line); err != nil {
-		return err
-	}
-	return c.when.apply(scopeResult)
 }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -203,10 +183,8 @@ func (r *rule) UnmarshalYAML(n *yaml.Node) (err error) {
 		return err
 	}
 	r.when, r.expect = f.When, f.Expect
-	if r.answer, err = f.answer(n.Line); err != nil {
-		return err
-	}
-	return cmp.Or(applyAll(r.expect), r.when.apply(scopeJoined))
+	r.answer, err = f.answer(n.Line)
+	return err
 }
 
 // answerForm is the keys of an answer.
@@ -361,26 +339,6 @@ func (c *condition) UnmarshalYAML(n *yaml.Node) error {
 	}
 	if len(c.contains)+len(c.lacks)+len(c.matches)+len(c.tools) == 0 {
 		return fail(n.Line, "a condition demands nothing; it needs `contains`, `lacks` or `matches`")
-	}
-	return nil
-}
-
-// apply sets the scope of a condition that names none. Only an expectation asks for tools.
-func (c *condition) apply(on scope) error {
-	if c.on == "" {
-		c.on = on
-	}
-	if len(c.tools) > 0 && on != scopeAny {
-		return fail(c.line, "`tools` is a key of expectations only")
-	}
-	return nil
-}
-
-func applyAll(list []condition) error {
-	for i := range list {
-		if err := list[i].apply(scopeAny); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"turns:\n  - loop:\n      until: {on: any, contains: x}\n      turns: [{calls: [{name: a}]}]\n", "script:3: `until` examines the last result only"},
 		{"turns:\n  - loop:\n      until: {contains: x}\n      turns:\n        - loop: {}\n", `script:5: unknown key "loop"`},
 		{"turns:\n  - loop: {until: {contains: x}, max: -1, turns: [{calls: [{name: a}]}]}\n", "script:2: `max` must be a whole number from 1"},
-		{"turns: []\npasses:\n  - {when: {tools: a}, reply: b}\n", "script:3: `tools` is a key of expectations only"},
+		{"turns:\n  - loop:\n      until: {tools: x}\n      turns: [{calls: [{name: a}]}]\n", "script:3: `until` examines the last result only"},
 	}
 	for _, tt := range tests {
 		m, err := Parse([]byte(tt.yaml))

@@ -91,7 +91,7 @@ func (m *Model) locate(r model.Request) (position, error) {
 		switch {
 		case it.loop && at.inner+1 < len(it.turns):
 			at.inner++
-		case it.loop && !it.until.holds(lastResultOnly(r)):
+		case it.loop && !it.until.holds(lastResultOnly(r), scopeResult):
 			if at = (position{item: at.item, round: at.round + 1}); at.round >= it.max {
 				return at, m.lost(r, it.line, fmt.Sprintf("`until` to hold after at most %d rounds", it.max),
 					fmt.Sprintf("the result %q", firstChars(lastResult(lastResultOnly(r)), sampleChars)))

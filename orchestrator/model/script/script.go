@@ -153,7 +153,7 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 // counted in the subagent's own task.
 func (m *Model) askSubagent(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
 	for _, s := range m.subagents {
-		if s.agent == r.Agent && s.when.holds(r) {
+		if s.agent == r.Agent && s.when.holds(r, scopeJoined) {
 			r.Agent = ""
 			return s.words.Ask(ctx, r, on)
 		}
@@ -165,7 +165,7 @@ func (m *Model) askSubagent(ctx context.Context, r model.Request, on func(model.
 
 // cue is the answer that matches a request.
 type cue struct {
-	expect []expectation
+	expect []condition
 	answer answer
 	place  string // identifies the turn or rule, for faults
 	calls  string // prefix of the ids of its calls
@@ -192,28 +192,26 @@ func (m *Model) findTurn(r model.Request) (cue, error) {
 		return cue{}, err
 	}
 	t := m.items[pos.item].turns[pos.inner]
-	a, ok := t.pick(r)
-	if !ok {
+	c, i := pick(t.choices, r, scopeResult)
+	if i < 0 {
 		return cue{}, m.lost(r, t.line, "one of the turn's alternatives to match", lastResult(r))
 	}
 	return cue{
-		expect: t.expect,
-		answer: a,
+		expect: slices.Concat(t.expect, c.expect),
+		answer: c.answer,
 		place:  fmt.Sprintf("step %d", r.Turn),
 		calls:  callPrefix(r.Turn, pos),
 	}, nil
 }
 
 func (m *Model) findRule(r model.Request, list string, rules []rule) (cue, error) {
-	for i, rule := range rules {
-		if rule.when.holds(r) {
-			return cue{
-				expect: rule.expect,
-				answer: rule.answer,
-				place:  fmt.Sprintf("%s %d", list, i),
-				calls:  fmt.Sprintf("call_%s_%d_%d", r.Purpose, i, r.Turn),
-			}, nil
-		}
+	if rule, i := pick(rules, r, scopeJoined); i >= 0 {
+		return cue{
+			expect: rule.expect,
+			answer: rule.answer,
+			place:  fmt.Sprintf("%s %d", list, i),
+			calls:  fmt.Sprintf("call_%s_%d_%d", r.Purpose, i, r.Turn),
+		}, nil
 	}
 	return cue{}, m.lost(r, 1, "a rule of `"+list+"` to match", fmt.Sprintf("%d rules, none of which does", len(rules)))
 }
@@ -221,7 +219,7 @@ func (m *Model) findRule(r model.Request, list string, rules []rule) (cue, error
 // check returns the first expectation that does not hold, or nil.
 func (m *Model) check(r model.Request, c cue) error {
 	for _, e := range c.expect {
-		if want, got := e.failure(r); want != "" {
+		if want, got := e.failure(r, scopeAny); want != "" {
 			return m.lost(r, e.line, want, got)
 		}
 	}

@@ -303,3 +303,23 @@ func TestNames(t *testing.T) {
 		t.Errorf("missing file: %v", err)
 	}
 }
+
+// An alternative has expectations of its own, and may be chosen by the tools that are offered.
+func TestAlternativeExpects(t *testing.T) {
+	m := mustParse(t, `
+turns:
+  - choose:
+      - {when: {tools: Bash}, expect: [{contains: hello}], reply: with tools}
+      - reply: without
+`)
+	for _, tt := range []struct {
+		tools []model.ToolSpec
+		words string
+		want  string
+	}{{nil, "hi", "without"}, {[]model.ToolSpec{{Name: "Bash"}}, "hello", "with tools"}, {[]model.ToolSpec{{Name: "Bash"}}, "hi", ""}} {
+		reply, err := m.Ask(t.Context(), model.Request{Messages: []model.Message{user(tt.words)}, Tools: tt.tools}, nil)
+		if reply.Text != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%d tools, %q: %q, %v", len(tt.tools), tt.words, reply.Text, err)
+		}
+	}
+}
