@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,10 +33,6 @@ var made = map[sessions.Agent]string{sessions.Claude: "2", sessions.Codex: "0", 
 
 var number = regexp.MustCompile(`\b(\d+)\.\d+\.\d+`)
 
-// desktopPath is what programs started from a desktop or over SSH have as PATH, where
-// nothing adds to it.
-const desktopPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // Findings lists what doctor says of the agents that something was installed for, a line each.
 func (p *Places) Findings(ctx context.Context) (lines []string) {
 	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool {
@@ -46,15 +41,12 @@ func (p *Places) Findings(ctx context.Context) (lines []string) {
 	if len(agents) == 0 {
 		return nil
 	}
-	lines = make([]string, len(agents), len(agents)+1)
+	lines = make([]string, len(agents))
 	var busy sync.WaitGroup
 	for i, agent := range agents {
 		busy.Go(func() { lines[i] = p.Examine(ctx, agent) })
 	}
 	busy.Wait()
-	if line := p.unfound(agents); line != "" {
-		lines = append(lines, line)
-	}
 	return lines
 }
 
@@ -122,8 +114,8 @@ func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
 	name := programs[agent]
 	var seen, say []string
 	for _, dir := range filepath.SplitList(p.Getenv("PATH")) {
-		path, err := find(name, dir)
-		if err != nil {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 			continue
 		}
 		real, err := filepath.EvalSymlinks(path)
@@ -165,17 +157,6 @@ func versionOf(ctx context.Context, path string) string {
 		text = "no version"
 	}
 	return fmt.Sprintf("%s (%s)", path, text)
-}
-
-// find looks for a program in the folders of a PATH.
-func find(name, path string) (string, error) {
-	for _, dir := range filepath.SplitList(path) {
-		at := filepath.Join(dir, name)
-		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return at, nil
-		}
-	}
-	return "", fs.ErrNotExist
 }
 
 // codexTrust says how many of our hooks Codex's configuration holds a trusted hash of.

@@ -508,9 +508,8 @@ func TestExamine(t *testing.T) {
 	want(sessions.Claude, "!another program")
 	put(t, servers, `{"mcpServers": {"anamnesis": {"command": "npx", "args": ["other"]}}}`)
 	want(sessions.Claude, servers+` names another program as the MCP server "anamnesis"`)
-	lines := p.Findings(t.Context())
-	if want := filepath.Join(bin, "claude") + ", " + filepath.Join(bin, "codex") + ", /no/such/anamnesis"; len(lines) != 3 || !strings.HasPrefix(lines[2], "editors") || !strings.HasSuffix(lines[2], ": "+want) {
-		t.Errorf("%q: want %s", lines, want)
+	if lines := p.Findings(t.Context()); len(lines) != 2 || !strings.HasPrefix(lines[0], "claude-code: ") || !strings.HasPrefix(lines[1], "codex: ") {
+		t.Errorf("findings: %q", lines)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

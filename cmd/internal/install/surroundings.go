@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"anamnesis/orchestrator/guard/confine"
 	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/sessions"
 )
 
 // kindAt returns the file system that a path is on; of two mounts at one place the later
@@ -96,23 +94,4 @@ func (p *Places) Surroundings(project string) (lines []string) {
 func (m *Machine) inContainer() bool {
 	return m.Container || slices.ContainsFunc([]string{"REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER",
 		"GITPOD_WORKSPACE_ID"}, func(name string) bool { return m.Getenv(name) != "" })
-}
-
-// unfound names the programs of agents, and this one, that editors and SSH sessions do not find,
-// since no shell has extended their PATH; empty if there is none.
-func (p *Places) unfound(agents []sessions.Agent) string {
-	var paths []string
-	for _, agent := range agents {
-		at, err := find(programs[agent], p.Getenv("PATH"))
-		if err == nil && !slices.Contains(filepath.SplitList(desktopPath), filepath.Dir(at)) {
-			paths = append(paths, at)
-		}
-	}
-	if _, err := find("anamnesis", desktopPath); err != nil {
-		paths = append(paths, p.Program)
-	}
-	if len(paths) == 0 {
-		return ""
-	}
-	return "editors started from a desktop, and SSH sessions, do not find these by name; write their paths in an editor's configuration: " + strings.Join(paths, ", ")
 }
