@@ -59,9 +59,6 @@ func fakeServer(how string) {
 		say("Listening on the standard input …\n\n{debug: [1, 2]}")
 	}
 	tools := []string{"mixed", "die", "die_once", "hang", "slow", "long", "grow", "env", "pid", "dies", "asks", "odd"}
-	if os.Getenv(fakeMark) == "strange" {
-		tools = append(tools, "hologram")
-	}
 	lists := 0
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
@@ -131,9 +128,7 @@ func fakeCall(r fakeRequest) {
 		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"words"},{"type":"image","mimeType":"image/png","data":%q},`+
 			`{"type":"audio","mimeType":"audio/wav","data":"AAAA"},{"type":"resource","resource":{"uri":"f://a","mimeType":"text/plain","text":"inside"}},`+
 			`{"type":"resource","resource":{"uri":"f://b","mimeType":"application/zip","blob":"UEsDBA=="}},`+
-			`{"type":"resource_link","uri":"f://c","name":"see"}]}}`, r.ID, png)
-	case "hologram":
-		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"hologram","depth":3}]}}`, r.ID)
+			`{"type":"resource_link","uri":"f://c","name":"see"},{"type":"hologram","depth":3}]}}`, r.ID, png)
 	case "die":
 		os.Exit(3)
 	case "dies": // each time, and leaves a line

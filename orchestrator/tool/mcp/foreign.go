@@ -18,8 +18,80 @@ const maxMessageBytes = 16 << 20
 // than maxMessageBytes.
 var errMessageTooLong = errors.New("the server sent a message of more than 16 MiB")
 
-// messages reads messages, one a line, or a single message, of a bounded size.
-type messages struct {
+// knownContent are the kinds of content the library reads. It rejects a whole result over one
+// item of another kind, so such an item is converted to text first.
+const knownContent = "text image audio resource_link resource"
+
+// rewrite returns a message in which content of unknown kinds is a text that names the kind.
+// Other messages are returned unchanged.
+func rewrite(line []byte) []byte {
+	data := line
+	var lead []byte
+	if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok { // of an event stream
+		lead, data = line[:len(line)-len(rest)], rest
+	}
+	var kinds struct {
+		Result struct {
+			Content []struct {
+				Type string `json:"type"`
+			} `json:"content"`
+		} `json:"result"`
+	}
+	if !bytes.Contains(data, []byte(`"content"`)) || json.Unmarshal(data, &kinds) != nil {
+		return line
+	}
+	strange := false
+	for _, c := range kinds.Result.Content {
+		strange = strange || !knownKind(c.Type)
+	}
+	if !strange {
+		return line
+	}
+	var message, result map[string]json.RawMessage
+	var content []json.RawMessage
+	if json.Unmarshal(data, &message) != nil || json.Unmarshal(message["result"], &result) != nil ||
+		json.Unmarshal(result["content"], &content) != nil || len(content) != len(kinds.Result.Content) {
+		return line
+	}
+	for i, c := range kinds.Result.Content {
+		if !knownKind(c.Type) {
+			content[i] = mustJSON(map[string]string{"type": "text", "text": unknownKind(c.Type, len(content[i]))})
+		}
+	}
+	result["content"] = mustJSON(content)
+	message["result"] = mustJSON(result)
+	out := append(bytes.Clone(lead), mustJSON(message)...)
+	if bytes.HasSuffix(line, []byte("\n")) {
+		out = append(out, '\n')
+	}
+	return out
+}
+
+func knownKind(kind string) bool {
+	for k := range strings.FieldsSeq(knownContent) {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownKind returns the placeholder for content of an unknown kind.
+func unknownKind(kind string, size int) string {
+	return fmt.Sprintf("[content of the unknown kind %.40q, %d bytes, is not shown]", kind, size)
+}
+
+// mustJSON encodes what was JSON before.
+func mustJSON(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("encode what was decoded: " + err.Error())
+	}
+	return data
+}
+
+// rewriting reads messages, one a line, or a single message, and returns them rewritten.
+type rewriting struct {
 	from  *bufio.Reader
 	close io.Closer
 	whole bool // the text is one message
@@ -30,11 +102,11 @@ type messages struct {
 	err   error
 }
 
-func newMessages(from io.ReadCloser, whole bool) *messages {
-	return &messages{from: bufio.NewReader(from), close: from, whole: whole}
+func newRewriting(from io.ReadCloser, whole bool) *rewriting {
+	return &rewriting{from: bufio.NewReader(from), close: from, whole: whole}
 }
 
-func (r *messages) Read(p []byte) (int, error) {
+func (r *rewriting) Read(p []byte) (int, error) {
 	for len(r.ready) == 0 {
 		if r.err != nil {
 			return 0, r.err
@@ -45,7 +117,7 @@ func (r *messages) Read(p []byte) (int, error) {
 			r.stray(message)
 			continue
 		}
-		r.ready = message
+		r.ready = rewrite(message)
 	}
 	n := copy(p, r.ready)
 	r.ready = r.ready[n:]
@@ -59,7 +131,7 @@ func isMessage(line []byte) bool {
 }
 
 // next reads one message. The last one may come with an error.
-func (r *messages) next() ([]byte, error) {
+func (r *rewriting) next() ([]byte, error) {
 	if r.whole {
 		data, err := io.ReadAll(io.LimitReader(r.from, maxMessageBytes+1))
 		switch {
@@ -83,7 +155,7 @@ func (r *messages) next() ([]byte, error) {
 	}
 }
 
-func (r *messages) Close() error { return r.close.Close() }
+func (r *rewriting) Close() error { return r.close.Close() }
 
 // maxRedirects bounds the redirects of one request.
 const maxRedirects = 5
@@ -106,7 +178,7 @@ type redirectError struct{ what string }
 
 func (e *redirectError) Error() string { return e.what }
 
-// carrier sends a server's HTTP requests with its headers, and bounds the answers.
+// carrier sends a server's HTTP requests with its headers, and rewrites the answers.
 type carrier struct {
 	headers map[string]string
 	through http.RoundTripper
@@ -123,7 +195,7 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	kind := res.Header.Get("Content-Type")
 	if json := strings.HasPrefix(kind, "application/json"); json || strings.HasPrefix(kind, "text/event-stream") {
-		res.Body = newMessages(res.Body, json)
+		res.Body = newRewriting(res.Body, json)
 		res.ContentLength = -1
 		res.Header.Del("Content-Length")
 	}

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -10,10 +12,45 @@ import (
 	"testing"
 )
 
+func TestRewrite(t *testing.T) {
+	strange := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},{"type":"smell","x":1}],"isError":true}}`
+	for name, tc := range map[string]struct{ in, want string }{
+		"no message":    {"hello content\n", "hello content\n"},
+		"a request":     {`{"method":"x","params":{"content":[{"type":"odd"}]}}`, `{"method":"x","params":{"content":[{"type":"odd"}]}}`},
+		"known kinds":   {`{"result":{"content":[{"type":"image"}]}}`, `{"result":{"content":[{"type":"image"}]}}`},
+		"other content": {`{"result":{"content":"words"}}`, `{"result":{"content":"words"}}`},
+		"unknown kind":  {strange + "\n", "smell"},
+		"event":         {"data: " + strange + "\n", "data:"},
+	} {
+		got := string(rewrite([]byte(tc.in)))
+		if tc.in == tc.want && got != tc.want {
+			t.Errorf("%s: %s became %s", name, tc.in, got)
+		}
+		if tc.in != tc.want && (!strings.Contains(got, `[content of the unknown kind \"smell\", 22 bytes`) || !strings.Contains(got, `"isError":true`) ||
+			!strings.HasSuffix(got, "\n") || !strings.Contains(got, tc.want)) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// FuzzRewrite: one line stays one line, and what was JSON stays JSON.
+func FuzzRewrite(f *testing.F) {
+	f.Add([]byte(`{"result":{"content":[{"type":"x"}]}}`))
+	f.Add([]byte(`data: {"result":{"content":[{"type":1},null]}}`))
+	f.Add([]byte(`{"result":{"content":[{"type":"text"},{"Type":"y"}],"Content":[]},"RESULT":1}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		line, _, _ := bytes.Cut(in, []byte("\n"))
+		out := rewrite(line)
+		if json.Valid(line) && (!json.Valid(out) || bytes.ContainsRune(out, '\n') && !bytes.ContainsRune(line, '\n')) {
+			t.Errorf("%q became %q", line, out)
+		}
+	})
+}
+
 func TestMessageLimit(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		long := io.NopCloser(io.LimitReader(zeros{}, maxMessageBytes+10))
-		if _, err := io.Copy(io.Discard, newMessages(long, whole)); !errors.Is(err, errMessageTooLong) {
+		if _, err := io.Copy(io.Discard, newRewriting(long, whole)); !errors.Is(err, errMessageTooLong) {
 			t.Errorf("whole %v: %v", whole, err)
 		}
 	}

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -92,5 +94,42 @@ func TestNewestProtocol(t *testing.T) {
 	}
 	if without.Load() > 0 {
 		t.Errorf("%d requests had no header", without.Load())
+	}
+}
+
+// Content of a kind that the library does not know comes over HTTP, too, as one
+// answer or as an event.
+func TestUnknownKindOverHTTP(t *testing.T) {
+	t.Parallel()
+	for name, events := range map[string]bool{"one answer": false, "events": true} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var q fakeRequest
+			if err := json.NewDecoder(r.Body).Decode(&q); err != nil || q.ID == nil {
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+			answer := `"result":{"content":[{"type":"scent","of":"rain"}]}`
+			switch q.Method {
+			case "server/discover":
+				answer = `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+			case "tools/list":
+				answer = `"result":{"tools":[` + fakeTools([]string{"smell"}) + `]}`
+			}
+			format := "%s\n"
+			w.Header().Set("Content-Type", "application/json")
+			if events {
+				format = "event: message\ndata: %s\n\n"
+				w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+			}
+			fmt.Fprintf(w, format, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, q.ID, answer))
+		}))
+		t.Cleanup(srv.Close)
+		tools, news := offered(t, open(t, Options{}, Server{Name: "h", URL: srv.URL}))
+		if len(news) > 0 {
+			t.Errorf("%s: %q", name, news)
+		}
+		if res := call(t, tools["mcp__h__smell"], nil); res.Text != `[content of the unknown kind "scent", 28 bytes, is not shown]` {
+			t.Errorf("%s: %+v", name, res)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package mcp
 
-import "anamnesis/orchestrator/redact"
+import (
+	"anamnesis/orchestrator/redact"
+)
 
 // Secrets returns the secret values that reach a server: those of its variables and headers,
 // those in its address, and those of the variables of getenv that it names. It omits values

@@ -121,7 +121,7 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 			return nil, err
 		}
 		ses.proc = p
-		messages := newMessages(p.out, false)
+		messages := newRewriting(p.out, false)
 		messages.stray = p.keepStray
 		return &sdk.IOTransport{Reader: messages, Writer: input{p.stdin}, MaxLineLength: maxMessageBytes}, nil
 	}
