@@ -131,11 +131,8 @@ func checkFolder(live, dir string) error {
 		return fmt.Errorf("look for tasks in %s: %w", dir, err)
 	}
 	defer gate.Close()
-	chain, err := ancestry(dir)
-	if err != nil {
-		return fmt.Errorf("look for tasks in %s: %w", dir, err)
-	}
-	return checkHolds(live, dir, chain, noProcess)
+	_, err = checkHolds(live, dir, noProcess)
+	return err
 }
 
 // HoldDir takes the hold, or returns its holder. parent is the parent's id for a subagent,
@@ -280,11 +277,8 @@ func holdIn(live, name string, rec liveRecord, beside int) (*hold, error) {
 		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
 	}
 	defer gate.Close()
-	chain, err := ancestry(rec.Dir)
+	at, err := checkHolds(live, rec.Dir, beside)
 	if err != nil {
-		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
-	}
-	if err := checkHolds(live, rec.Dir, chain, beside); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(live, name)
@@ -297,7 +291,7 @@ func holdIn(live, name string, rec liveRecord, beside int) (*hold, error) {
 		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
 	}
 	l := &hold{file: f, path: path, beside: beside}
-	rec.Dev, rec.Ino = chain[0].dev, chain[0].ino
+	rec.Dev, rec.Ino = at.dev, at.ino
 	if err := l.write(rec); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
@@ -327,12 +321,16 @@ func lockHold(path string) (*os.File, error) {
 
 const noProcess = 0
 
-// checkHolds looks for a live task in dir, above it or below it. It ignores those of the process
-// beside, if it is not noProcess.
-func checkHolds(live, dir string, chain []inode, beside int) error {
+// checkHolds returns which directory dir is, and a BusyError if a live task is in it, above it or
+// below it. It ignores those of the process beside, if it is not noProcess.
+func checkHolds(live, dir string, beside int) (at inode, err error) {
+	chain, err := ancestry(dir)
+	if err != nil {
+		return at, fmt.Errorf("look for tasks in %s: %w", dir, err)
+	}
 	files, err := os.ReadDir(live) // no pattern: the user's path may have a bracket
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+		return at, err
 	}
 	for _, e := range files {
 		path := filepath.Join(live, e.Name())
@@ -359,10 +357,10 @@ func checkHolds(live, dir string, chain []inode, beside int) error {
 			conflict = slices.Contains(other, chain[0])
 		}
 		if conflict {
-			return &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID, Home: rec.Home, socket: rec.Socket}
+			return at, &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID, Home: rec.Home, socket: rec.Socket}
 		}
 	}
-	return nil
+	return chain[0], nil
 }
 
 // Park lets other tasks work in the directory, until Unpark. The task stays live. Of a nil LiveDir, both do nothing.
@@ -405,14 +403,11 @@ func (l *hold) unpark() error {
 		if err != nil {
 			return remedy.With(err, remedy.RelocateOrMake, rec.Task)
 		}
-		chain, err := ancestry(rec.Dir)
+		at, err := checkHolds(live, rec.Dir, l.beside)
 		if err != nil {
 			return err
 		}
-		if err := checkHolds(live, rec.Dir, chain, l.beside); err != nil {
-			return err
-		}
-		rec.Dev, rec.Ino = chain[0].dev, chain[0].ino // another directory may be there now
+		rec.Dev, rec.Ino = at.dev, at.ino // another directory may be there now
 	}
 	rec.Parked = false
 	return l.write(rec)
