@@ -105,7 +105,7 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 	}
 	root.SetHelpCommandGroupID("Set up")
-	a.sit(root)
+	a.configureSession(root)
 	complete(root)
 	exit.Help(root)
 	names.Source{Service: a.service, Models: func() []string {

@@ -13,8 +13,8 @@ import (
 	"anamnesis/cmd/internal/console"
 )
 
-// sit configures the verb without a name: a session at the terminal.
-func (a *app) sit(root *cobra.Command) {
+// configureSession gives the command without a verb its flags: it is a session at the terminal.
+func (a *app) configureSession(root *cobra.Command) {
 	var f agentFlags
 	f.register(root)
 	f.registerNew(root)

@@ -335,7 +335,8 @@ func editBody(p *parsed, now *Card) (out []byte, changed bool) {
 	writeLines(&b, lines[at:])
 	if tail.Len() > 0 {
 		endLine(&b, p.front.eol)
-		if !isBlank(lastLine(b.String())) {
+		before := strings.TrimSuffix(b.String(), "\n")
+		if !isBlank(before[strings.LastIndexByte(before, '\n')+1:]) {
 			b.WriteString(p.front.eol)
 		}
 		b.WriteString(tail.String())
@@ -347,14 +348,6 @@ func endLine(b *bytes.Buffer, eol string) {
 	if b.Len() > 0 && b.Bytes()[b.Len()-1] != '\n' {
 		b.WriteString(eol)
 	}
-}
-
-func lastLine(s string) string {
-	lines := splitLines([]byte(s))
-	if len(lines) == 0 {
-		return ""
-	}
-	return lines[len(lines)-1]
 }
 
 // ModelSays begins a bullet that a model wrote on a card of which the rest is recorded.

@@ -29,13 +29,9 @@ const (
 // one part does not take away all of the other's. It was chosen on testdata/groups/cards.tsv.
 const evenly = 0.1
 
-// The bounds of likeness. DefaultLikeness is the smallest, in steps of 0.005, with which nothing found in
-// testdata/groups/cards.tsv is wrong. At WideLikeness 12 of 29 groups are wrong: it is for those who
-// look at each.
-const (
-	DefaultLikeness = 0.17
-	WideLikeness    = 0.12
-)
+// WideLikeness is a bound of likeness at which 12 of 29 groups in testdata/groups are wrong: it is for
+// those who look at each group.
+const WideLikeness = 0.12
 
 // Lesson is a text in the two parts that make it one: what goes wrong, and what
 // is to be done.
@@ -51,7 +47,7 @@ type Group struct {
 }
 
 // FindGroups puts lessons together that resemble one another by at least
-// atLeast (0 is [DefaultLikeness]), the most alike first. Two lessons are as alike as the
+// atLeast, the most alike first. Two lessons are as alike as the
 // geometric mean of their troubles' and their remedies' resemblance in spelling:
 // cards about one tool share much in one of the parts, cards that say one thing
 // in both. Character n-grams are compared: they find what single words miss, inflected
@@ -61,9 +57,6 @@ type Group struct {
 func FindGroups(ctx context.Context, lessons []Lesson, atLeast float64) ([]Group, error) {
 	if len(lessons) > MaxLessons {
 		return nil, fmt.Errorf("find groups: %d lessons, at most %d are compared", len(lessons), MaxLessons)
-	}
-	if atLeast == 0 {
-		atLeast = DefaultLikeness
 	}
 	lessons = slices.SortedFunc(slices.Values(lessons), func(a, b Lesson) int { return cmp.Compare(a.ID, b.ID) })
 	pairs, err := alikePairs(ctx, lessons, atLeast/2)

@@ -20,7 +20,7 @@ const maxExplained = 100
 type Explanation struct {
 	Task     string             `json:"task"`
 	Step     int                `json:"step"`            // the last step that had ended
-	Op       uint64             `json:"op"`              // the last operation looked at
+	Op       uint64             `json:"op"`              // the last operation that was folded
 	EAS      int                `json:"eas"`             // effective attention span, tokens
 	Window   int                `json:"window"`          // of the model, tokens; 0: unknown
 	Limit    int                `json:"limit"`           // tokens above which the context, with the tools' descriptions, is made smaller
@@ -121,7 +121,7 @@ type explainer struct {
 	state   state.State
 	sources map[uint64]source // what may be in the context
 	changes []ExplainedChange
-	waiting []ExplainedChange // passes whose jump is not made yet
+	waiting []ExplainedChange // passes that take effect with a jump that is not made yet
 	onPath  []bool            // steps, when it is explained
 }
 
@@ -130,7 +130,7 @@ type source struct {
 	kind  op.Kind
 	bytes int    // of a result
 	rule  string // by which it is in the context
-	words string // the rule of the user's words that it carries over
+	words string // the rule by which it carries the user's words over
 }
 
 func sourceOf(o op.Op) source {
@@ -191,7 +191,7 @@ func (x *explainer) add(o op.Op) error {
 	case *op.JumpDropped:
 		x.waiting = nil // they replace nothing
 	case *op.JumpIntended, *op.MailDelivered:
-		if len(x.waiting) == 1 { // exactly: the user's words of the span may stay
+		if len(x.waiting) == 1 { // what is freed is known exactly: the user's words of the span may stay
 			x.waiting[0].Saved = before - x.state.Context.Tokens
 		}
 		x.changes = append(x.changes, x.waiting...)

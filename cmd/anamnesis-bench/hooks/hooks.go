@@ -76,7 +76,7 @@ type Report struct {
 // Run measures the rows.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Program: o.Program, CPUs: runtime.NumCPU()}
-	load, _ := os.ReadFile("/proc/loadavg") // only told
+	load, _ := os.ReadFile("/proc/loadavg") // reported only
 	r.Load, _, _ = strings.Cut(string(load), " ")
 	for _, name := range Rows() {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, name) {
@@ -185,8 +185,8 @@ func (p *project) hook(ctx context.Context, event string, more map[string]any) (
 	return time.Since(begun), err
 }
 
-// settled waits until the session's beginning is saved: until then hooks wait as long
-// as they may.
+// settled waits until the first snapshot of the session is saved. Until then every hook waits up to
+// its time limit.
 func (p *project) settled(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if d, err := p.hook(ctx, "Notification", nil); err != nil || d < time.Second {
