@@ -32,7 +32,6 @@ func ours(t testing.TB, docs []retrieval.Document) engine {
 	if err := x.Await(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(x.Close)
 	return engine{"ours", func(ctx context.Context, query string) ([]string, error) {
 		found, vecErr, err := x.Search(ctx, retrieval.Query{Text: query, K: depth, MinEvidence: -1})
 		if err == nil {
