@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -193,7 +192,6 @@ func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
-	s.watch.at = time.Time{}
 	if _, err := s.Search(t.Context(), Query{Text: "topic"}); err != nil {
 		t.Fatal(err)
 	}

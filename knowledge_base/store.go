@@ -64,8 +64,8 @@ type Options struct {
 	// Person is the author of reviews and edits by hand in the history; if zero, git's configured
 	// user.
 	Person history.Person
-	// Watch makes each answer include the changes that others made to the folder until a moment
-	// before: sizes and times of the files are compared.
+	// Watch makes each answer include the changes that others made to the folder: sizes and times of
+	// the files are compared, which takes a few milliseconds for 2,000 cards.
 	Watch bool
 
 	// Redact returns a text with markers in place of its secrets, and the markers.

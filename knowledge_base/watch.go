@@ -4,16 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 )
-
-// watchEvery is how long an answer may rely on what the folder held: a page asks for many cards.
-const watchEvery = 100 * time.Millisecond
 
 // watch is what the folder held when it was looked at last.
 type watch struct {
 	mu   sync.Mutex
-	at   time.Time
 	mark uint64
 }
 
@@ -24,9 +19,6 @@ func (s *Store) refreshWatched() error {
 	}
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
-	if time.Since(s.watch.at) < watchEvery {
-		return nil
-	}
 	mark := s.folder.Mark()
 	if mark != s.watch.mark {
 		s.mu.Lock()
@@ -38,6 +30,6 @@ func (s *Store) refreshWatched() error {
 			return fmt.Errorf("look at the changes in %s: %w", s.dir, err)
 		}
 	}
-	s.watch.at, s.watch.mark = time.Now(), mark
+	s.watch.mark = mark
 	return nil
 }

@@ -5,20 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
-
-// eventually waits until what a watched folder tells has arrived.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(2 * time.Minute); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("%s was not seen", what)
-		}
-	}
-}
 
 // What a user does in the folder is in the next answer of a live process.
 func TestWatch(t *testing.T) {
@@ -28,6 +15,12 @@ func TestWatch(t *testing.T) {
 	s, err := Open(dir, &Options{Now: fixedNow, Watch: true})
 	if err != nil {
 		t.Fatal(err)
+	}
+	see := func(what string, seen bool) {
+		t.Helper()
+		if !seen {
+			t.Errorf("%s was not seen", what)
+		}
 	}
 	found := func(query string) string {
 		hits, err := s.Search(t.Context(), Query{Text: query})
@@ -46,19 +39,19 @@ func TestWatch(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "zanzibar", "timbuktu", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an edit", func() bool { return found("timbuktu gate") == "k1" && found("zanzibar") == "" })
+	see("an edit", found("timbuktu gate") == "k1" && found("zanzibar") == "")
 	february := newCard("k2", "the samarkand road", "it is long")
 	february.Created = day.AddDate(0, 1, 0)
 	mustPut(t, writer, february)
-	eventually(t, "a card in a new month", func() bool { return found("samarkand road") == "k2" })
+	see("a card in a new month", found("samarkand road") == "k2")
 	if err := os.WriteFile(filepath.Join(dir, "2026-01", "broken.md"), []byte("---"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a broken card", func() bool { return len(s.List()) == 2 && len(s.Broken()) == 1 })
+	see("a broken card", len(s.List()) == 2 && len(s.Broken()) == 1)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a removal", func() bool { return found("timbuktu gate") == "" && len(s.List()) == 1 })
+	see("a removal", found("timbuktu gate") == "" && len(s.List()) == 1)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
