@@ -250,7 +250,7 @@ func TestPassesAlready(t *testing.T) {
 	for answer, want := range map[string]struct {
 		code int
 		text string
-	}{"yes, it is": {0, "Nothing to do."}, "No.": {6, "stuck: the check passes already, before anything was done"}, "": {6, "stuck: the check passes already"}} {
+	}{"yes, it is": {0, "Nothing to do."}, "nice, yes, it is": {0, "Nothing to do."}, "No.": {6, "stuck: the check passes already, before anything was done"}, "": {6, "stuck: the check passes already"}} {
 		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--until", "true", "Do nothing.")
 		p.sees("the check passes already, before anything was done: 1 of 1 passed")
 		p.sees("Is that meant? (no ends the turn)")
