@@ -208,7 +208,7 @@ func (a *asker) limitCards(out *answer, faults []string) {
 	if len(faults) > 0 {
 		a.addFallback(strings.Join(faults, "; "))
 	}
-	if out.used == 0 && a.res.Fallback == "" {
+	if out.used == 0 && a.res.Fallback == "" && !a.r.Over { // without a block there is nothing to replace
 		a.addFallback("the model had nothing to say")
 	}
 }

@@ -82,6 +82,10 @@ func TestLessonOfPair(t *testing.T) {
 	if strings.Contains(m.asked[0], `"ls"`) {
 		t.Error("the model reads a call that only looked")
 	}
+	m = &scripted{t: t, answers: answers{says(`{"cards": []}`)}, limit: 8000, count: r.Count}
+	if res, err = Pass(t.Context(), m, r, nil); err != nil || res.NoCards != "the model proposed none" || res.Fallback != "" {
+		t.Errorf("of a model without a lesson: %q, %q, %v", res.NoCards, res.Fallback, err)
+	}
 }
 
 // TestOverPrompt holds what the model is told at a task's end.

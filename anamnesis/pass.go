@@ -140,7 +140,7 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		}
 		answer := a.ask(ctx, asked)
 		proposed = answer.proposed
-		if answer.used > 0 {
+		if answer.used > 0 || res.Fallback == "" {
 			res.Writer = WriterModel
 			notes = merge(answer.notes, extracted, recs, answer.unread)
 			drafts = answer.cards

@@ -390,3 +390,22 @@ func crashInRestore(t *testing.T, kill string) {
 		t.Errorf("brought back: %v; recorded %+v", back, last)
 	}
 }
+
+// clockVariable is START:FACTOR: where the clock of crashMain began, in Unix nanoseconds of the real
+// clock, and how much faster it goes.
+const clockVariable = "ANAMNESIS_TEST_CLOCK"
+
+// fastClock returns the clock that clockVariable describes; nil if it is not set.
+func fastClock(setting string) func() time.Time {
+	from, by, ok := strings.Cut(setting, ":")
+	if !ok {
+		return nil
+	}
+	begun, err := strconv.ParseInt(from, 10, 64)
+	factor, ferr := strconv.Atoi(by)
+	if err != nil || ferr != nil {
+		panic(clockVariable + ": " + setting)
+	}
+	start := time.Unix(0, begun)
+	return func() time.Time { return start.Add(time.Since(start) * time.Duration(factor)) }
+}

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,25 +23,7 @@ const (
 	nightSteps = 300
 	// nightClock lets half a minute of the program pass in a second.
 	nightClock = 30
-	// clockVariable is START:FACTOR: where the clock of crashMain began, in Unix nanoseconds of the real
-	// clock, and how much faster it goes.
-	clockVariable = "ANAMNESIS_TEST_CLOCK"
 )
-
-// fastClock returns the clock that clockVariable describes; nil if it is not set.
-func fastClock(setting string) func() time.Time {
-	from, by, ok := strings.Cut(setting, ":")
-	if !ok {
-		return nil
-	}
-	begun, err := strconv.ParseInt(from, 10, 64)
-	factor, ferr := strconv.Atoi(by)
-	if err != nil || ferr != nil {
-		panic(clockVariable + ": " + setting)
-	}
-	start := time.Unix(0, begun)
-	return func() time.Time { return start.Add(time.Since(start) * time.Duration(factor)) }
-}
 
 // nightServer plays a model that works for a night, and the provider that serves it. It imitates what public
 // reports say of several providers; no model and no provider was asked. Like DeepSeek and Kimi it refuses a
