@@ -24,14 +24,14 @@ func none(string) bool { return false }
 // TestCloseUnknown: each call that began gets one result. Its outcome is unknown, but where an
 // operation is all that the call does.
 func TestCloseUnknown(t *testing.T) {
-	calls := []op.Call{{ID: "c1", Name: "Bash", Args: `{"command":"make"}`}, {ID: "c2", Name: "jump_to_step", Args: `{"step_id":0}`}, {ID: "c3", Name: "dmail", Args: `{}`}}
+	calls := []op.Call{{ID: "c1", Name: "Bash", Args: `{"command":"make"}`}, {ID: "c2", Name: "jump_to_step", Args: `{"step_id":0}`}, {ID: "c3", Name: "dmail", Args: `{}`}, {ID: "c4", Name: "Bash", Args: `{"command":"true"}`}}
 	p := open(t, t.TempDir(), "t", nil, &op.ModelReplied{Calls: calls},
-		&op.ToolCalled{Call: "c1", Name: "Bash", Args: calls[0].Args}, &op.ToolCalled{Call: "c2", Name: "jump_to_step", Args: calls[1].Args}, &op.ToolCalled{Call: "c3", Name: "dmail", Args: calls[2].Args},
+		&op.ToolCalled{Call: "c1", Name: "Bash", Args: calls[0].Args}, &op.ToolCalled{Call: "c2", Name: "jump_to_step", Args: calls[1].Args}, &op.ToolCalled{Call: "c3", Name: "dmail", Args: calls[2].Args}, &op.ToolCalled{Call: "c4", Name: "Bash", Args: calls[3].Args},
 		&op.OutputKept{Call: "c1", Text: "half of it"}, &op.JumpRequested{To: 0, By: op.ByAgent, Call: "c2"}, &op.CheckpointMarked{Call: "c3"})
 	l := New(p, none)
 	next := state.Next(p.State(), state.Limits{})
-	if next.Kind != state.ActCloseUnknown || len(next.Calls) != 3 {
-		t.Fatalf("Next = %+v, want the three calls closed", next)
+	if next.Kind != state.ActCloseUnknown || len(next.Calls) != 4 {
+		t.Fatalf("Next = %+v, want the four calls closed", next)
 	}
 	if err := l.CloseUnknown(t.Context(), next.Calls); err != nil {
 		t.Fatal(err)
@@ -52,6 +52,9 @@ func TestCloseUnknown(t *testing.T) {
 	}
 	if r := results["c2"]; r == nil || r.Unknown || r.IsError || r.Text != "Jump to step 0 scheduled." {
 		t.Errorf("the jump's result: %+v", r)
+	}
+	if r := results["c4"]; r == nil || !r.Unknown || !r.IsError || len(r.Kept) > 0 || r.Text != projection.UnknownResult {
+		t.Errorf("the result of a command without output: %+v", r)
 	}
 	if r := results["c3"]; r == nil || r.Unknown || r.Text != tool.CheckpointCreated(0) {
 		t.Errorf("the checkpoint's result: %+v", r)

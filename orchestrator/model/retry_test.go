@@ -61,7 +61,8 @@ func TestRetry(t *testing.T) {
 		{"not a fault", []error{errors.New("odd")}, 1, nil, false},
 		{"retry after", []error{busy(9 * s)}, 2, []time.Duration{9 * s}, true},
 		{"retry after shorter than ours", []error{busy(time.Millisecond)}, 2, []time.Duration{s / 4}, true},
-		{"retry after too long", []error{busy(time.Hour)}, 1, nil, false},
+		{"retry after the longest", []error{busy(model.DefaultMaxRetryAfter)}, 2, []time.Duration{model.DefaultMaxRetryAfter}, true},
+		{"retry after too long", []error{busy(model.DefaultMaxRetryAfter + 1)}, 1, nil, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,6 +104,16 @@ func TestRetry(t *testing.T) {
 				t.Error("the model's own fault was changed")
 			}
 		})
+	}
+}
+
+// TestAskedOnce: a request that is made once is not made again, whatever its fault.
+func TestAskedOnce(t *testing.T) {
+	var c clock
+	m := &failing{faults: []error{busy(0)}}
+	_, err := model.Retry(m, &model.RetryOptions{Sleep: c.sleep}).Ask(t.Context(), model.Request{Once: true}, nil)
+	if m.asked != 1 || len(c.waits) > 0 || model.AsFault(err).Tries != 1 {
+		t.Errorf("asked %d times, waited %v, %v", m.asked, c.waits, err)
 	}
 }
 
