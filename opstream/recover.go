@@ -198,7 +198,7 @@ func parseTornName(name string) (Recovery, bool) {
 	}
 	seg, ok := segments.ParseName(parts[0] + segments.Suffix)
 	off, err := strconv.ParseInt(parts[1], 10, 64)
-	if !ok || err != nil || off < 0 {
+	if !ok || err != nil {
 		return Recovery{}, false
 	}
 	return Recovery{File: segments.Name(seg), Offset: off, SavedAs: name}, true
