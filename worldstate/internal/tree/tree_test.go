@@ -363,8 +363,12 @@ func TestHostileName(t *testing.T) {
 			t.Errorf("%q in %q: %t, want %t", c.name, c.parent, got, c.want)
 		}
 	}
-	if got, want := tree.StoredName("git~1 ü"), tree.StoredPrefix+"git%7e1%20%c3%bc"; got != want {
-		t.Errorf("stored as %q, want %q", got, want)
+	for name, want := range map[string]string{
+		"git~1 ü": "git%7e1%20%c3%bc", "azAZ09.-_": "azAZ09.-_", "`{@[/:,%": "%60%7b%40%5b%2f%3a%2c%25",
+	} {
+		if got := tree.StoredName(name); got != tree.StoredPrefix+want {
+			t.Errorf("stored as %q, want %q", got, want)
+		}
 	}
 }
 
