@@ -37,3 +37,18 @@ func TestBetter(t *testing.T) {
 		}
 	}
 }
+
+// TestGoalEqual: goals are the same if all parts are.
+func TestGoalEqual(t *testing.T) {
+	goals := []Goal{
+		{}, {Until: []string{"a"}}, {Until: []string{"b"}}, {Until: []string{"a", "b"}}, {Until: []string{"a"}, Score: "s"},
+		{Until: []string{"a"}, Frozen: true}, {Until: []string{"a"}, KeepLast: true},
+	}
+	for i, a := range goals {
+		for k, b := range goals {
+			if a.Equal(b) != (i == k) {
+				t.Errorf("%+v equal to %+v: %v", a, b, i != k)
+			}
+		}
+	}
+}
