@@ -29,8 +29,8 @@ func TestCommandEnds(t *testing.T) {
 		{"mysql -u a", false, true},
 		{`mysql -u a\`, false, true},
 		{"mysql", false, true},
-		{"mysql " + strings.Repeat("x ", maxCommandBytes/2) + "-p" + secret + " db", false, false},
-		{"mysql " + strings.Repeat("x ", maxCommandBytes/2-1) + "-p" + secret + " db", true, false},
+		{"mysql " + strings.Repeat("x", maxCommandBytes-2) + " -p" + secret + " db", true, false},
+		{"mysql " + strings.Repeat("x", maxCommandBytes-1) + " -p" + secret + " db", false, false},
 	} {
 		m, ok := find(tt.in, 0, len("mysql"))
 		if ok != tt.found || m.open != tt.open || ok && tt.in[m.start:m.end] != secret {

@@ -136,9 +136,10 @@ func TestUsersRefs(t *testing.T) {
 		worldtest.Git(t, s.Dir, "update-ref", name, ids[1].String())
 		want[name] = ids[1]
 	}
+	s.check(t, "set by git", want)
 	worldtest.Git(t, s.Dir, "update-ref", "-d", gone)
 	want[gone] = gitfmt.Hash{}
-	s.check(t, "set by git", want)
+	s.check(t, "removed by git", want)
 	next := map[string]gitfmt.Hash{Latest: ids[2], step: {}, TaskPrefix + "t/3": ids[2]}
 	s.must(t, next)
 	maps.Copy(want, next)
