@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -33,4 +34,33 @@ func TestDiscarded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRanges: consecutive steps are one range; a block describes steps each of which continues the one before.
+func TestRanges(t *testing.T) {
+	for _, tt := range []struct {
+		ids  []int
+		want string
+	}{{nil, ""}, {[]int{0}, "0"}, {[]int{1, 2, 3}, "1-3"}, {[]int{1, 3, 4, 7}, "1, 3-4, 7"}} {
+		if got := IDRanges(tt.ids); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.ids, got, tt.want)
+		}
+	}
+	var tree Tree
+	for id, parent := range []int{0, 0, 1, 1, 3} { // a jump back from 2 to 1
+		tree.Add(Step{ID: id, Parent: parent, First: uint64(10*id + 1), Last: uint64(10*id + 9)})
+	}
+	for _, tt := range []struct {
+		ids              []int
+		ranges, branches string
+	}{
+		{nil, "[]", "[]"},
+		{[]int{1, 2}, "[11-29]", "[[1 2]]"},
+		{[]int{1, 2, 3, 4}, "[11-49]", "[[1 2] [3 4]]"},
+		{[]int{0, 2, 4}, "[1-9 21-29 41-49]", "[[0] [2] [4]]"},
+	} {
+		if ranges, branches := fmt.Sprint(tree.Ranges(tt.ids)), fmt.Sprint(tree.Branches(tt.ids)); ranges != tt.ranges || branches != tt.branches {
+			t.Errorf("%v: %s, %s; want %s, %s", tt.ids, ranges, branches, tt.ranges, tt.branches)
+		}
+	}
 }
