@@ -1,0 +1,166 @@
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate/gatetest"
+	"anamnesis/orchestrator/state"
+)
+
+// TestAdopt: a process records as of unknown author what changed before it, if the last step could not say it, or
+// if the user named the directory and the record does not say how it stood. It changes nothing while a jump or
+// a restore is unfinished.
+func TestAdopt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		named, unchanged bool
+		unsaved          bool // the last step has no checkpoint
+		set              func(s *state.State)
+		want             bool
+	}{
+		"an ordinary opening":      {},
+		"named":                    {named: true},
+		"gone at the last step":    {set: func(s *state.State) { s.World.Gone = true }, want: true},
+		"gone, and unchanged":      {set: func(s *state.State) { s.World.Gone = true }, unchanged: true},
+		"named, after a call":      {named: true, set: func(s *state.State) { s.World.Dirty = true }, want: true},
+		"after a call":             {set: func(s *state.State) { s.World.Dirty = true }},
+		"named, nothing saved":     {named: true, unsaved: true, want: true},
+		"nothing saved":            {unsaved: true},
+		"a jump is unfinished":     {named: true, set: func(s *state.State) { s.World.Dirty, s.Jump.Intended = true, new(state.Jumping) }},
+		"a restore is unfinished":  {set: func(s *state.State) { s.World.Gone, s.World.Restoring = true, new(op.RestoreIntended) }},
+		"named, and gone at first": {named: true, set: func(s *state.State) { s.World.Gone, s.World.Dirty = true, true }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := gatetest.Place(t, op.TaskOpened{})
+			file := filepath.Join(p.Dir, "f")
+			write := func(text string) {
+				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("one")
+			if err := p.SaveStep(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			if tt.unsaved {
+				if err := p.Record(t.Context(), &op.ModelAsked{LastSeq: p.State().Last}, &op.ModelReplied{}, &op.WorldSaved{Parent: 1, Error: "full"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !tt.unchanged {
+				write("another")
+			}
+			if tt.set != nil {
+				tt.set(p.State())
+			}
+			if err := p.Adopt(t.Context(), tt.named); err != nil {
+				t.Fatal(err)
+			}
+			changes := p.State().World.Changes
+			if (len(changes) == 1) != tt.want || len(changes) > 1 {
+				t.Fatalf("changes %v", changes)
+			}
+			if tt.want {
+				o, err := p.Op(changes[0])
+				if b := o.Body.(*op.WorldChanged); err != nil || b.By != state.ChangedUnknown || len(b.Changed) != 1 || b.From == b.To {
+					t.Errorf("recorded %+v, %v", b, err)
+				}
+			}
+		})
+	}
+	// Files that are all gone were lost, not deleted by the user.
+	p := gatetest.Place(t, op.TaskOpened{})
+	file := filepath.Join(p.Dir, "f")
+	if err := os.WriteFile(file, []byte("one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.SaveStep(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.State().World.Gone = true
+	if err := p.Adopt(t.Context(), false); err != nil || len(p.State().World.Changes) != 0 {
+		t.Errorf("changes %v, %v", p.State().World.Changes, err)
+	}
+}
+
+// TestCallsAndUser: what changes while a call that may write runs is the agent's; what changes before it, or while
+// the user is asked, is the user's.
+func TestCallsAndUser(t *testing.T) {
+	p := gatetest.Place(t, op.TaskOpened{})
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := func() (out []string) {
+		t.Helper()
+		if err := p.ApplyQueued(); err != nil {
+			t.Fatal(err)
+		}
+		for _, seq := range p.State().World.Changes {
+			o, err := p.Op(seq)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := o.Body.(*op.WorldChanged)
+			out = append(out, b.By+" "+filepath.Join(b.Changed...))
+		}
+		return out
+	}
+	equal := func(when string, want ...string) {
+		t.Helper()
+		if got := changed(); filepath.Join(got...) != filepath.Join(want...) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	write("first")
+	if err := p.SaveStep(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	var calls []op.Call
+	for _, id := range []string{"r", "w", "v", "x"} {
+		calls = append(calls, op.Call{ID: id, Name: "Any", Args: "{}"})
+	}
+	if err := p.Record(t.Context(), &op.ModelAsked{LastSeq: p.State().Last}, &op.ModelReplied{Calls: calls}); err != nil {
+		t.Fatal(err)
+	}
+	write("before")
+	if err := p.BeginCalls(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	equal("calls that only read")
+	if err := p.BeginCall(t.Context(), &op.ToolCalled{Call: "r", Name: "Read"}); err != nil {
+		t.Fatal(err)
+	}
+	equal("a call that only reads")
+	if err := p.BeginCalls(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	equal("before a call that writes", state.ChangedByUser+" before")
+	if err := p.BeginCall(t.Context(), &op.ToolCalled{Call: "w", Name: "Write", Changes: true}); err != nil {
+		t.Fatal(err)
+	}
+	write("call")
+	if err := p.BeginCall(t.Context(), &op.ToolCalled{Call: "v", Name: "Write", Changes: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.BeforeWait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal("the call's own", state.ChangedByUser+" before")
+	write("asked")
+	if err := p.BeforeWait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal("a wait after which no call ran", state.ChangedByUser+" before")
+	if err := p.BeginCall(t.Context(), &op.ToolCalled{Call: "x", Name: "Write", Changes: true}); err != nil {
+		t.Fatal(err)
+	}
+	equal("while the user was asked", state.ChangedByUser+" before", state.ChangedByUser+" asked")
+}
