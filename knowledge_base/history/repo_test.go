@@ -193,6 +193,10 @@ func TestUncommitted(t *testing.T) {
 	if _, has := got["gone"]; !has {
 		t.Error("a removed file was not seen")
 	}
+	gitIn(t, r.dir, "update-index", "--skip-worktree", "gone", "edited")
+	if got, err = r.Uncommitted([]string{"same", "edited"}, func(p string) bool { return p != "other" }, 4); err != nil || len(got) != 1 || string(got["edited"]) != "2" {
+		t.Errorf("of a sparse checkout: %q, %v", got, err)
+	}
 }
 
 func TestOpenRefusesLinkedWorktree(t *testing.T) {
