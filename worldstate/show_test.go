@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -267,5 +268,47 @@ func TestLog(t *testing.T) {
 	if len(list) != 3 || list[0].ID != last || fmt.Sprint(list[0].Steps) != "[2]" || !list[0].Current || list[2].Message != "step 0: x" ||
 		fmt.Sprint(list[0].Trailers) != "[[Seq 2]]" || list[1].Parents[0] != list[2].ID {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestLogOfWorlds: a log holds what its own world and task reached, or what all tasks did.
+func TestLogOfWorlds(t *testing.T) {
+	one := newBench(t, &Options{Task: "one"})
+	two := &bench{TB: t, dir: one.dir + "-two", store: one.store}
+	two.must(os.Mkdir(two.dir, 0o755))
+	two.open(&Options{Task: "two"})
+	one.write("a", "1")
+	mine := one.save().ID
+	step, err := one.w.Save(t.Context(), SaveOptions{Message: "step", Parent: mine, Ref: "1"})
+	one.must(err)
+	two.write("b", "2")
+	theirs := two.save().ID
+	log := func(b *bench, o *Options) (ids []ID) {
+		t.Helper()
+		b.open(o)
+		list, err := b.w.Log(t.Context())
+		b.must(err)
+		for _, c := range list {
+			ids = append(ids, c.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	both := []ID{mine, theirs}
+	slices.Sort(both)
+	for _, tt := range []struct {
+		name string
+		b    *bench
+		o    Options
+		want []ID
+	}{
+		{"a world", one, Options{Task: "none"}, []ID{mine}},
+		{"the other world", two, Options{Task: "none"}, []ID{theirs}},
+		{"and another task", two, Options{Task: "one"}, both},
+		{"all tasks", two, Options{Task: "none", AllTasks: true}, both},
+	} {
+		if got := log(tt.b, &tt.o); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q; the step is %s", tt.name, got, tt.want, step.ID)
+		}
 	}
 }
