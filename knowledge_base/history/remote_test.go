@@ -106,3 +106,28 @@ func TestCompare(t *testing.T) {
 		t.Errorf("with a link: %+v, %v", m, err)
 	}
 }
+
+// TestRemoteAddress: a remote is a name in the configuration, or an address that fits on a line of one.
+func TestRemoteAddress(t *testing.T) {
+	r := newRepo(t)
+	gitIn(t, r.dir, "config", "remote.named.url", `/a "b"\c`)
+	for remote, want := range map[string]string{
+		"named": `/a "b"\c`, "/there": "/there", "https://host/x": "https://host/x", "": "!", "a\nb": "!", "a\rb": "!",
+	} {
+		q, err := r.quarantine(t.Context(), remote, "")
+		if want == "!" {
+			if err == nil || !strings.Contains(err.Error(), "no address") {
+				t.Errorf("%q: %v", remote, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", remote, err)
+			continue
+		}
+		if got := gitIn(t, r.dir, "--git-dir="+q.git, "config", "remote.in.url"); got != want+"\n" {
+			t.Errorf("%q: %q", remote, got)
+		}
+		q.remove()
+	}
+}
