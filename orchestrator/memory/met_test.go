@@ -229,3 +229,18 @@ func TestNamesWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestAboutProject: the cards of a task's repository are searched more freely, apart from its own.
+func TestAboutProject(t *testing.T) {
+	m := withCards(t, []*card.Card{
+		about("here", "one", nil), about("there", "two", func(c *card.Card) { c.Scope.Repo = "other" }),
+		about("own", "three", func(c *card.Card) { c.SourceTask = "t" }), about("both", "four", func(c *card.Card) { c.Scope.Repo, c.SourceTask = "other", "t" }),
+	})
+	if got := fmt.Sprint(m.aboutProject()); got != "map[here:true]" {
+		t.Errorf("about the project: %s", got)
+	}
+	m.State().Opened.Repo = ""
+	if got := m.aboutProject(); len(got) != 0 {
+		t.Errorf("about no project: %v", got)
+	}
+}

@@ -3,11 +3,13 @@ package workspace_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/workspace"
 )
 
 // TestAdopt: a process records as of unknown author what changed before it, if the last step could not say it, or
@@ -163,4 +165,72 @@ func TestCallsAndUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal("while the user was asked", state.ChangedByUser+" before", state.ChangedByUser+" asked")
+	write("later")
+	for _, id := range []string{"r", "w", "v", "x"} {
+		if err := p.Record(t.Context(), &op.ToolReturned{Call: id, Name: "Any"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.SaveStep(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	o, err := p.Op(p.State().Last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := o.Body.(*op.WorldSaved); !slices.Equal(b.Changed, []string{"call", "later"}) {
+		t.Errorf("the step changed %q", b.Changed)
+	}
+}
+
+// TestResolve: a step that changed no file has no snapshot of its name; the record of its task says with which one
+// it ended.
+func TestResolve(t *testing.T) {
+	root := t.TempDir()
+	store := filepath.Join(root, "worlds", "store")
+	p := gatetest.Open(t, root, op.TaskOpened{Task: "t", Store: store}, &op.ModelReplied{})
+	if err := os.MkdirAll(filepath.Dir(store), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, "store"), store); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.Dir, "f"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.SaveStep(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	first, err := p.WorldOf(1)
+	if err != nil || first.Commit == "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	same := &op.WorldSaved{Parent: 1, Commit: string(first.Commit), Tree: first.Tree}
+	unsaved := &op.WorldSaved{Parent: 2, Error: "full"}
+	for _, end := range []*op.WorldSaved{same, unsaved} {
+		if err := p.Record(t.Context(), &op.ModelAsked{LastSeq: p.State().Last}, &op.ModelReplied{}, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		task, name string
+		ok         bool
+	}{
+		{"t", "1", true}, {"t", "2", true}, {"", "t@2", true}, {"none", "t@2", true}, {"t", string(first.Commit), true},
+		{"t", "3", false}, {"t", "4", false}, {"t", "-1", false}, {"none", "2", false}, {"", "2", false}, {"t", "none@2", false},
+	} {
+		got, err := workspace.Resolve(t.Context(), p.Home, p.World, tt.task, tt.name)
+		if (err == nil) != tt.ok || tt.ok && got != first.Commit {
+			t.Errorf("%s of task %q: %s, %v", tt.name, tt.task, got, err)
+		}
+	}
+	commits, overcome, err := workspace.Commits(p.Journal.Log(), p.State(), nil)
+	if err != nil || overcome != "" || len(commits) != 4 || commits[1] != first.Commit || commits[2] != first.Commit || commits[3] != "" {
+		t.Errorf("commits %q, %q, %v", commits, overcome, err)
+	}
+	for id, want := range map[int]bool{-1: false, 0: false, 1: true, 2: true, 3: true, 4: false} {
+		if got, err := p.CommitAt(id); (got != "") != want || err != nil {
+			t.Errorf("the commit of step %d: %q, %v", id, got, err)
+		}
+	}
 }
