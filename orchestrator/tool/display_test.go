@@ -16,6 +16,8 @@ func TestDisplay(t *testing.T) {
 		{"Bash", `{"command":"ls -la"}`, "Bash(ls -la)"},
 		{"Bash", `{"timeout":5,"command":"a\nb\t\u001b[31mred"}`, `Bash(a\nb\t\x1b[31mred)`},
 		{"Bash", `{"command":"` + long + `"}`, "Bash(" + strings.Repeat("a", 25) + "…" + strings.Repeat("z", 24) + ")"},
+		{"Bash", `{"command":"` + long[15:65] + `"}`, "Bash(" + long[15:65] + ")"},
+		{"Bash", `{"command":"` + long[15:66] + `"}`, "Bash(" + long[15:40] + "…" + long[42:66] + ")"},
 		{"Bash", `{"command":"x` + "\u202e" + `y"}`, `Bash(x\u{202e}y)`},
 		{"Bash", `{"command":"ls -l`, "Bash"},
 		{"Bash", ``, "Bash"},
