@@ -1,0 +1,49 @@
+package anamnesis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSuccesses: the latest come first; of calls that differ only in numbers all but the latest few come
+// after everything else, and what failed, only looked or was run before is left out.
+func TestSuccesses(t *testing.T) {
+	s := newSpan(7, 1)
+	early := s.bash("make build", 0, "built\n", "")
+	var runs []uint64
+	for i := range maxLikeSuccess + 2 {
+		runs = append(runs, s.bash(fmt.Sprint("./run ", i), 0, "", ""))
+	}
+	s.bash("make test", 2, "", "failed\n")
+	s.bash("ls", 0, "a\n", "")
+	s.write("a", "b")
+	again := s.bash("make check", 0, "", "")
+	last := s.bash("make check", 0, "", "")
+	r := s.request(4000)
+	var got []uint64
+	for _, statement := range successes(records(&r)) {
+		got = append(got, statement.Ops...)
+	}
+	slices.Reverse(runs)
+	want := append([]uint64{last}, runs[:maxLikeSuccess]...)
+	want = append(append(want, early), runs[maxLikeSuccess:]...)
+	if !slices.Equal(got, want) {
+		t.Errorf("operations %d, want %d; the first run of the last one is %d", got, want, again)
+	}
+}
+
+// TestSuccessesBounded: of many calls the latest are kept.
+func TestSuccessesBounded(t *testing.T) {
+	s := newSpan(7, 1)
+	var calls []uint64
+	for i := range maxExtracted + 1 {
+		calls = append(calls, s.bash("./run "+strings.Repeat("x", i+1), 0, "", ""))
+	}
+	r := s.request(4000)
+	got := successes(records(&r))
+	if len(got) != maxExtracted || got[0].Ops[0] != calls[maxExtracted] || got[maxExtracted-1].Ops[0] != calls[1] {
+		t.Errorf("%d of %d: %+v", len(got), len(calls), got)
+	}
+}
