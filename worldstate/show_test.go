@@ -283,32 +283,37 @@ func TestLogOfWorlds(t *testing.T) {
 	one.must(err)
 	two.write("b", "2")
 	theirs := two.save().ID
-	log := func(b *bench, o *Options) (ids []ID) {
+	log := func(b *bench, o *Options) (ids []ID, steps int) {
 		t.Helper()
 		b.open(o)
 		list, err := b.w.Log(t.Context())
 		b.must(err)
 		for _, c := range list {
 			ids = append(ids, c.ID)
+			if c.Steps == nil || slices.Contains(c.Steps, "") {
+				t.Errorf("steps %q", c.Steps)
+			}
+			steps += len(c.Steps)
 		}
 		slices.Sort(ids)
-		return ids
+		return ids, steps
 	}
 	both := []ID{mine, theirs}
 	slices.Sort(both)
 	for _, tt := range []struct {
-		name string
-		b    *bench
-		o    Options
-		want []ID
+		name  string
+		b     *bench
+		o     Options
+		want  []ID
+		steps int
 	}{
-		{"a world", one, Options{Task: "none"}, []ID{mine}},
-		{"the other world", two, Options{Task: "none"}, []ID{theirs}},
-		{"and another task", two, Options{Task: "one"}, both},
-		{"all tasks", two, Options{Task: "none", AllTasks: true}, both},
+		{"a world", one, Options{Task: "none"}, []ID{mine}, 0},
+		{"the other world", two, Options{Task: "none"}, []ID{theirs}, 0},
+		{"and another task", two, Options{Task: "one"}, both, 1},
+		{"all tasks", two, Options{Task: "none", AllTasks: true}, both, 2},
 	} {
-		if got := log(tt.b, &tt.o); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q, want %q; the step is %s", tt.name, got, tt.want, step.ID)
+		if got, steps := log(tt.b, &tt.o); !slices.Equal(got, tt.want) || steps != tt.steps {
+			t.Errorf("%s: %q with %d steps, want %q with %d; the step is %s", tt.name, got, steps, tt.want, tt.steps, step.ID)
 		}
 	}
 }
