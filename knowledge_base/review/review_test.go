@@ -132,6 +132,47 @@ func TestApplyMerge(t *testing.T) {
 	}
 }
 
+// TestApplyMergeOf: what a merged card names is superseded once; a card that was superseded or retired stays as it is.
+func TestApplyMergeOf(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		act  Act // on k2 before; "" for none
+		text string
+		want string // the superseded ones
+		then card.State
+	}{
+		{"a reviewed card", Approve, "[k2]", "[k2]", card.Superseded},
+		{"twice", Approve, "[k2, k2]", "[k2]", card.Superseded},
+		{"a draft in the text", "", "[k2]", "[k2]", card.Superseded},
+		{"a retired card", Retire, "[k2]", "[]", card.Retired},
+		{"a superseded card", Supersede, "[k2]", "[]", card.Superseded},
+	} {
+		s := store(t, draft("k1", "one"), draft("k2", "two"), draft("k3", "three"))
+		by := ""
+		if tt.act == Supersede {
+			by = "k3"
+		}
+		if tt.act != "" {
+			if tt.act == Retire { // only a reviewed card can be
+				if _, err := Decide(t.Context(), s, Decision{Act: Approve, IDs: []string{"k2"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := Decide(t.Context(), s, Decision{Act: tt.act, IDs: []string{"k2"}, By: by}); err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+		}
+		out, err := Apply(t.Context(), s, []byte(strings.Replace(queue(t, s), "id: k1", "id: k1\nsupersedes: "+tt.text, 1)))
+		if err != nil || fmt.Sprint(out.Superseded) != tt.want {
+			t.Errorf("%s: %+v, %v; want %s", tt.name, out, err, tt.want)
+			continue
+		}
+		if c, err := s.Get("k2"); err != nil || c.State != tt.then {
+			t.Errorf("%s: %+v, %v", tt.name, c, err)
+		}
+	}
+}
+
 // TestWaitingOrder: what several tasks learned is reviewed before what is older.
 func TestWaitingOrder(t *testing.T) {
 	s := store(t, draft("k1", "one"), draft("k2", "two"), draft("k3", "three"))
