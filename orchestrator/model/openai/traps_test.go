@@ -183,6 +183,16 @@ func TestToolCalls(t *testing.T) {
 			call(`{"function":{"name":"Bash","arguments":"{\"a\""}},{"function":{"arguments":":1}"}}`),
 			call(`{"function":{"name":"Glob","arguments":"{}"}}`),
 		}, []op.Call{{Name: "Bash", Args: `{"a":1}`}, {Name: "Glob", Args: "{}"}}},
+		{"a whole reply without index and id", []string{
+			call(`{"function":{"name":"Bash","arguments":"{}"}},{"function":{"name":"Bash","arguments":"{}"}}`),
+		}, []op.Call{{Name: "Bash", Args: "{}"}, {Name: "Bash", Args: "{}"}}},
+		{"no index, id and name with every piece", []string{
+			call(`{"id":"a","function":{"name":"Bash","arguments":"{"}}`),
+			call(`{"id":"a","function":{"name":"Bash","arguments":"}"}}`),
+		}, []op.Call{{ID: "a", Name: "Bash", Args: "{}"}}},
+		{"one index within a chunk", []string{
+			call(`{"index":0,"id":"a","function":{"name":"Bash","arguments":"{"}},{"index":0,"function":{"name":"Bash","arguments":"}"}}`),
+		}, []op.Call{{ID: "a", Name: "Bash", Args: "{}"}}},
 		{"every index zero", []string{
 			call(`{"index":0,"id":"a","function":{"name":"Bash","arguments":"{}"}}`),
 			call(`{"index":0,"id":"b","function":{"name":"Glob","arguments":"{}"}}`),
