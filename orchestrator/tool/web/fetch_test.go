@@ -5,9 +5,11 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +45,13 @@ func site(t *testing.T) *httptest.Server {
 		_ = z.Close()
 	})
 	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/times", func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := strconv.Atoi(r.URL.Query().Get("n")); n > 0 {
+			http.Redirect(w, r, fmt.Sprint("/times?n=", n-1), http.StatusFound)
+			return
+		}
+		_, _ = io.WriteString(w, "arrived")
+	})
 	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
 	})
@@ -71,16 +80,18 @@ func TestFetch(t *testing.T) {
 		has, lacks []string
 		fails      bool
 	}{
-		"/article": {[]string{"status 200", "# On memory", "remembered", "[link](" + s.URL + "/far)", "**bold**"}, []string{"Menu entry", "never shown"}, false},
-		"/latin":   {[]string{"café"}, nil, false},
-		"/json":    {[]string{`{"a": 1}`}, nil, false},
-		"/binary":  {[]string{"image/png", "not text"}, nil, true},
-		"/big":     {[]string{"more than 5242880 bytes"}, nil, true},
-		"/bomb":    {[]string{"more than 5242880 bytes"}, nil, true},
-		"/many":    {[]string{"characters 0 to 50000 of 50010; start 50000 continues"}, nil, false},
-		"/deep":    {[]string{"exceeds 512"}, nil, true},
-		"/loop":    {[]string{"more than 5 redirects"}, nil, true},
-		"/none":    {[]string{"status 404"}, nil, true},
+		"/article":   {[]string{"status 200", "# On memory", "remembered", "[link](" + s.URL + "/far)", "**bold**"}, []string{"Menu entry", "never shown"}, false},
+		"/latin":     {[]string{"café"}, nil, false},
+		"/json":      {[]string{`{"a": 1}`}, nil, false},
+		"/binary":    {[]string{"image/png", "not text"}, nil, true},
+		"/big":       {[]string{"more than 5242880 bytes"}, nil, true},
+		"/bomb":      {[]string{"more than 5242880 bytes"}, nil, true},
+		"/many":      {[]string{"characters 0 to 50000 of 50010; start 50000 continues"}, nil, false},
+		"/deep":      {[]string{"exceeds 512"}, nil, true},
+		"/loop":      {[]string{"more than 5 redirects"}, nil, true},
+		"/times?n=5": {[]string{"status 200"}, nil, false},
+		"/times?n=6": {[]string{"more than 5 redirects"}, nil, true},
+		"/none":      {[]string{"status 404"}, nil, true},
 		"/away?to=http://169.254.169.254/latest/meta-data": {[]string{"169.254.169.254 is not a public address"}, nil, true},
 		"/away?to=http://[::1]:9/":                         {[]string{"::1 is not a public address"}, nil, true},
 		"/away?to=file:///etc/passwd":                      {[]string{"want http://"}, nil, true},
