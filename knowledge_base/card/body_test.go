@@ -3,6 +3,8 @@ package card
 import (
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // TestTooDeepMarkdown: as many quotes and lists as the limit says may stand in one another.
@@ -35,6 +37,49 @@ func TestTooDeepMarkdown(t *testing.T) {
 	} {
 		if got := tooDeepMarkdown([]byte(tt.text)); got != tt.line {
 			t.Errorf("%s: line %d, want %d", tt.name, got, tt.line)
+		}
+	}
+}
+
+// TestGroupOfKeys: a group keeps the keys of others, and the comments of values that are replaced; a
+// value that stays keeps how it was written.
+func TestGroupOfKeys(t *testing.T) {
+	for _, tt := range []struct {
+		name, old string
+		text      string
+		flag      bool
+		want      string
+	}{
+		{"nothing", "", "", false, ""},
+		{"a false alone", "flag: false\n", "", false, ""},
+		{"a false beside a text", "", "x", false, "text: x\nflag: false\n"},
+		{"a true alone", "", "", true, "flag: true\n"},
+		{"another's key", "more: 1\n", "x", true, "more: 1\ntext: x\nflag: true\n"},
+		{"it stays", "text: \"x\" # why\nflag: false\n", "x", false, "text: \"x\" # why\nflag: false\n"},
+		{"it changes", "text: \"x\" # why\nflag: false\n", "y", true, "text: y # why\nflag: true\n"},
+		{"a list becomes a text", "text: [x]\n", "x", true, "text: x\nflag: true\n"},
+		{"it goes", "text: x\nflag: true\nmore: 1\n", "", false, "more: 1\n"},
+		{"the last one goes", "text: x\n", "", false, ""},
+	} {
+		var old yaml.Node
+		if err := yaml.Load([]byte(tt.old), &old); tt.old != "" && err != nil {
+			t.Fatal(err)
+		}
+		before := &old
+		if old.Kind == yaml.DocumentNode {
+			before = old.Content[0]
+		}
+		n := mapNode([]keyed{{key: "text", field: &tt.text}, {key: "flag", field: &tt.flag}}, before)
+		got := ""
+		if n != nil {
+			out, err := yaml.Dump(n, yaml.WithLineWidth(-1), yaml.WithIndent(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = string(out)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
