@@ -34,16 +34,21 @@ func TestSuccesses(t *testing.T) {
 	}
 }
 
-// TestSuccessesBounded: of many calls the latest are kept.
+// TestSuccessesBounded: of many calls the latest are kept, whether or not they are alike.
 func TestSuccessesBounded(t *testing.T) {
-	s := newSpan(7, 1)
-	var calls []uint64
-	for i := range maxExtracted + 1 {
-		calls = append(calls, s.bash("./run "+strings.Repeat("x", i+1), 0, "", ""))
-	}
-	r := s.request(4000)
-	got := successes(records(&r))
-	if len(got) != maxExtracted || got[0].Ops[0] != calls[maxExtracted] || got[maxExtracted-1].Ops[0] != calls[1] {
-		t.Errorf("%d of %d: %+v", len(got), len(calls), got)
+	for name, command := range map[string]func(i int) string{
+		"unlike": func(i int) string { return "./run " + strings.Repeat("x", i+1) },
+		"alike":  func(i int) string { return fmt.Sprint("./run ", i) },
+	} {
+		s := newSpan(7, 1)
+		var calls []uint64
+		for i := range maxExtracted + 1 {
+			calls = append(calls, s.bash(command(i), 0, "", ""))
+		}
+		r := s.request(4000)
+		got := successes(records(&r))
+		if len(got) != maxExtracted || got[0].Ops[0] != calls[maxExtracted] || got[maxExtracted-1].Ops[0] != calls[1] {
+			t.Errorf("%s: %d of %d: %+v", name, len(got), len(calls), got)
+		}
 	}
 }
