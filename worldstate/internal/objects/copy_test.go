@@ -49,3 +49,34 @@ func TestCopy(t *testing.T) {
 		}
 	}
 }
+
+// TestReadUpTo: an object as long as the bound is read, a longer one and one of another kind are not.
+func TestReadUpTo(t *testing.T) {
+	dir, data := t.TempDir(), []byte("text\n")
+	w := NewWriter(dir, func(string) {}, &Pool{})
+	h := gitfmt.HashObject(gitfmt.BlobObject, data)
+	if err := w.Add(h, gitfmt.BlobObject, data); err != nil {
+		t.Fatal(err)
+	}
+	s := finished(t, w, dir)
+	for _, tt := range []struct {
+		name string
+		kind gitfmt.ObjectType
+		most int64
+		want error
+	}{
+		{"it fits", gitfmt.BlobObject, 5, nil},
+		{"it is too long", gitfmt.BlobObject, 4, ErrTooLarge},
+		{"another kind", gitfmt.TreeObject, 5, ErrWrongType},
+	} {
+		for _, buf := range [][]byte{nil, make([]byte, 4), make([]byte, 5), make([]byte, 6), make([]byte, 64)} {
+			got, err := s.ReadInto(buf, h, tt.kind, "f", tt.most)
+			if !errors.Is(err, tt.want) || tt.want == nil && !bytes.Equal(got, data) {
+				t.Errorf("%s, into %d bytes: %q, %v", tt.name, len(buf), got, err)
+			}
+			if tt.want == nil && len(buf) > len(data) && &got[0] != &buf[0] {
+				t.Errorf("%s: %d bytes are not used", tt.name, len(buf))
+			}
+		}
+	}
+}
