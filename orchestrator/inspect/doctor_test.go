@@ -219,3 +219,57 @@ func TestCompareEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedLine: a finding about a line names its file, its place there and its operation.
+func TestDamagedLine(t *testing.T) {
+	h := recorded(t, nil, &op.UserSaid{Text: "original words", Source: op.SourceRequest}, &op.WorldSaved{})
+	files, err := filepath.Glob(filepath.Join(h.Task("t"), "ops", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stream: %v", err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], []byte(strings.Replace(string(data), "original words", "replaced words", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Examine(t.Context(), h, "t")
+	if err != nil || !d.Has(opstream.SeverityCorrupt) {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if !slices.ContainsFunc(d.Findings, func(f Finding) bool {
+		return strings.Contains(f.Where, ".jsonl at byte ") && strings.Contains(f.Where, "(seq 2)")
+	}) {
+		t.Errorf("no finding names the line: %v", d.Findings)
+	}
+	if whole := slices.ContainsFunc(d.Findings, func(f Finding) bool { return strings.HasSuffix(f.Where, "(seq 0)") }); whole {
+		t.Errorf("a finding without a line names one: %v", d.Findings)
+	}
+}
+
+// TestUnsealed: a stream whose writer was killed ends without a seal, unless its last line is torn, which is found itself.
+func TestUnsealed(t *testing.T) {
+	for part, want := range map[string]string{"none": "the stream is not sealed", "half": "torn"} {
+		h := recorded(t, nil, &op.UserSaid{Text: "go", Source: op.SourceRequest})
+		files, err := filepath.Glob(filepath.Join(h.Task("t"), "ops", "*.jsonl"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("streams %q, %v", files, err)
+		}
+		data, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := strings.LastIndex(strings.TrimSuffix(string(data), "\n"), "\n") + 1
+		if part == "half" {
+			end += 10
+		}
+		if err := os.WriteFile(files[0], data[:end], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Examine(t.Context(), h, "t")
+		if err != nil || len(d.Findings) != 1 || !strings.Contains(d.Findings[0].String(), want) || d.Has(opstream.SeverityCorrupt) {
+			t.Errorf("%s of the seal: %v, %v", part, d.Findings, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"anamnesis/opstream/op"
@@ -149,5 +150,43 @@ func TestCheckRequest(t *testing.T) {
 	}
 	if err := s.Check(&Request{Tools: []string{"none such"}}); err == nil {
 		t.Error("a tool that does not exist")
+	}
+}
+
+// TestChangesWithin: two snapshots are compared whole, or within some paths.
+func TestChangesWithin(t *testing.T) {
+	p := gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "t"})
+	var ids []worldstate.ID
+	for _, files := range [][]string{{"a"}, {"b", "d/e", "d/f"}} {
+		for _, name := range files {
+			path := filepath.Join(p.Dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		snap, err := p.World.Save(t.Context(), worldstate.SaveOptions{Message: "m", Ref: files[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, snap.ID)
+	}
+	for _, tt := range []struct {
+		paths []string
+		want  []string
+	}{{nil, []string{"b", "d/e", "d/f"}}, {[]string{"."}, []string{"b", "d/e", "d/f"}}, {[]string{"d"}, []string{"d/e", "d/f"}}, {[]string{"b", "d/f"}, []string{"b", "d/f"}}, {[]string{"a"}, nil}} {
+		changes, _, err := Changes(t.Context(), p.World, ids[0], ids[1], tt.paths)
+		var got []string
+		for _, c := range changes {
+			if c.Path != "d/" {
+				got = append(got, c.Path)
+			}
+		}
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("within %q: %q, %v; want %q", tt.paths, got, err, tt.want)
+		}
+	}
+	var usage *UsageError
+	if _, _, err := Changes(t.Context(), p.World, ids[0], ids[1], []string{"a", ""}); !errors.As(err, &usage) {
+		t.Errorf("within an empty path: %v", err)
 	}
 }

@@ -226,3 +226,21 @@ func TestUsable(t *testing.T) {
 		t.Errorf("left %v, %v", left, err)
 	}
 }
+
+// TestTaskNumbers: a new task's number counts the named tasks, too, and not subagents. Long requests give short names.
+func TestTaskNumbers(t *testing.T) {
+	h := Home{State: t.TempDir()}
+	for _, id := range []string{"named", "named.1", "one.of.its.own"} {
+		if err := os.MkdirAll(h.Task(id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ request, want string }{
+		{"Fix it!", "task_3_fix_it"}, {"one two three four five", "task_4_one_two_three_four"},
+		{strings.Repeat("x", 40), "task_5_" + strings.Repeat("x", 32)}, {strings.Repeat("y", 31) + " z", "task_6_" + strings.Repeat("y", 31)}, {"!", "task_7"},
+	} {
+		if got, err := NewTaskID(h, tt.request); got != tt.want || err != nil {
+			t.Errorf("%.20q: %q, %v; want %q", tt.request, got, err, tt.want)
+		}
+	}
+}
