@@ -2,7 +2,9 @@ package reviews
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,5 +47,34 @@ func TestNoteFault(t *testing.T) {
 	again, err := Open(durable.OS{}, path)
 	if err != nil || !again.Reviewed[c.Hash()] {
 		t.Errorf("opened again: %v, %v", again, err)
+	}
+}
+
+// TestOpen: lines of this version count, those of a later one are left alone, and what cannot be read is
+// counted.
+func TestOpen(t *testing.T) {
+	hash := strings.Repeat("a", 64)
+	for _, tt := range []struct {
+		name, text        string
+		reviewed, arrived bool
+		bad               int
+	}{
+		{"nothing", "", false, false, 0},
+		{"a review", `{"v":1,"hash":"` + hash + `"}` + "\r\n\n", true, false, 0},
+		{"an arrival", `{"v":2,"hash":"` + hash + `"}`, false, true, 0},
+		{"a later version", `{"v":3,"hash":"` + hash + `"}` + "\n", false, false, 0},
+		{"no version", `{"hash":"` + hash + `"}` + "\n", false, false, 1},
+		{"a short hash", `{"v":1,"hash":"` + hash[1:] + `"}` + "\n", false, false, 1},
+		{"a long hash", `{"v":2,"hash":"a` + hash + `"}` + "\n", false, false, 1},
+		{"a torn line", `{"v":1,"ha` + "\n" + `{"v":1,"hash":"` + hash + `"}` + "\n", true, false, 1},
+	} {
+		path := filepath.Join(t.TempDir(), "reviews.jsonl")
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Open(durable.OS{}, path)
+		if err != nil || l.Reviewed[hash] != tt.reviewed || l.Arrived[hash] != tt.arrived || l.Bad != tt.bad || l.Knows(hash) != (tt.reviewed || tt.arrived) {
+			t.Errorf("%s: %+v, %v", tt.name, l, err)
+		}
 	}
 }
