@@ -273,3 +273,29 @@ func TestUnsealed(t *testing.T) {
 		}
 	}
 }
+
+// TestUnbegun: a task whose stream has no operation was never begun; one whose first operation cannot be read has no
+// world to look at.
+func TestUnbegun(t *testing.T) {
+	for damaged, want := range map[bool]string{false: "the stream is empty: the task was never begun", true: "its first operation cannot be read"} {
+		h := recorded(t, nil)
+		files, err := filepath.Glob(filepath.Join(h.Task("t"), "ops", "*.jsonl"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("streams %q, %v", files, err)
+		}
+		var data []byte
+		if damaged {
+			if data, err = os.ReadFile(files[0]); err != nil {
+				t.Fatal(err)
+			}
+			data[0] = 'x'
+		}
+		if err := os.WriteFile(files[0], data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Examine(t.Context(), h, "t")
+		if err != nil || !slices.ContainsFunc(d.Findings, func(f Finding) bool { return strings.HasPrefix(f.Why, want) }) || d.Has(opstream.SeverityCorrupt) != damaged {
+			t.Errorf("damaged %v: %v, %v", damaged, d.Findings, err)
+		}
+	}
+}

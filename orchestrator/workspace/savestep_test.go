@@ -111,3 +111,76 @@ func TestSaveStep(t *testing.T) {
 		})
 	}
 }
+
+// TestBesideCalls: if all that the calls of a step wrote is known, a change that none of them made is the user's. If
+// not, a path that others changed before has an unknown author.
+func TestBesideCalls(t *testing.T) {
+	for name, tt := range map[string]struct {
+		complete bool
+		before   bool // others changed the path before
+		changed  []string
+		by       string
+		unseen   bool
+	}{
+		"known":              {complete: true, changed: []string{"f"}, by: state.ChangedByUser},
+		"known, as before":   {complete: true, before: true, changed: []string{"f"}, by: state.ChangedByUser},
+		"not known":          {changed: []string{"f", "h"}, unseen: true},
+		"not known, a log's": {before: true, changed: []string{"f", "h"}, by: state.ChangedUnknown, unseen: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := gatetest.Place(t, op.TaskOpened{})
+			write := func(name, text string) {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("g", "one")
+			if err := p.SaveStep(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			if tt.before {
+				write("h", "before")
+				if _, err := p.SeeNow(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.Record(t.Context(), &op.ModelAsked{LastSeq: p.State().Last}, &op.ModelReplied{Calls: []op.Call{{ID: "c", Name: "Any", Args: "{}"}}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.BeginCalls(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.BeginCall(t.Context(), &op.ToolCalled{Call: "c", Name: "Any", Changes: true}); err != nil {
+				t.Fatal(err)
+			}
+			write("f", "call")
+			write("h", "other")
+			p.RecordWrites([]string{"f"}, tt.complete, false)
+			if err := p.Record(t.Context(), &op.ToolReturned{Call: "c", Name: "Any"}); err != nil {
+				t.Fatal(err)
+			}
+			before := len(p.State().World.Changes)
+			if err := p.SaveStep(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			o, err := p.Op(p.State().Last)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b := o.Body.(*op.WorldSaved); !slices.Equal(b.Changed, tt.changed) || b.Unobserved != tt.unseen {
+				t.Errorf("the step changed %q, unobserved %v", b.Changed, b.Unobserved)
+			}
+			changes := p.State().World.Changes[before:]
+			if (tt.by != "") != (len(changes) == 1) {
+				t.Fatalf("changes by others %v", changes)
+			}
+			if tt.by != "" {
+				o, err := p.Op(changes[0])
+				if c := o.Body.(*op.WorldChanged); err != nil || c.By != tt.by || !slices.Equal(c.Only, []string{"h"}) {
+					t.Errorf("%+v, %v; want by %s", c, err, tt.by)
+				}
+			}
+		})
+	}
+}
