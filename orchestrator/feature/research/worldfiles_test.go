@@ -102,3 +102,26 @@ func TestCitable(t *testing.T) {
 		}
 	}
 }
+
+// TestKnown: what the user or the world names, or the task itself uses, needs no research.
+func TestKnown(t *testing.T) {
+	p := gatetest.Place(t, op.TaskOpened{Model: "own"})
+	p.State().Research.Hosts = map[string]bool{"said.example": true}
+	if err := os.WriteFile(filepath.Join(p.Dir, "f"), []byte("https://file.example named-model"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := New(p, gatetest.Tools(t), func(name string) bool { return name == "listed" })
+	for name, want := range map[string]bool{"said.example": true, "file.example": true, "new.example": false} {
+		if got := g.knowsHost(name); got != want {
+			t.Errorf("host %s: %v", name, got)
+		}
+	}
+	for name, want := range map[string]bool{"own": true, "listed": true, "named-model": true, "new": false} {
+		if got := g.knowsModel(name); got != want {
+			t.Errorf("model %s: %v", name, got)
+		}
+	}
+	if New(p, gatetest.Tools(t), nil).knowsModel("listed") {
+		t.Error("a model is known without a table")
+	}
+}

@@ -64,3 +64,38 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
+
+// TestLeftFrom: the attempts at a step that a jump left are listed by their first steps, and the ended ones named.
+func TestLeftFrom(t *testing.T) {
+	var tree Tree
+	if got := tree.Valid(); got != "none yet" {
+		t.Errorf("valid in an empty tree: %s", got)
+	}
+	for id, parent := range []int{0, 0, 1, 0, 0, 0} { // 0 was returned to three times
+		st := Step{ID: id, Parent: parent, Ended: id < 5}
+		if id == 1 || id == 2 || id == 3 {
+			st.LeftBy = "wrong"
+		}
+		tree.Add(st)
+		if id == 0 && tree.Valid() != "0" {
+			t.Errorf("valid after step 0: %s", tree.Valid())
+		}
+	}
+	for to, want := range map[int]string{0: "[1 3]", 1: "[2]", 2: "[]"} {
+		ids := []int{}
+		for st := range tree.LeftFrom(to, 4) {
+			ids = append(ids, st.ID)
+		}
+		if got := fmt.Sprint(ids); got != want {
+			t.Errorf("left from step %d: %s, want %s", to, got, want)
+		}
+	}
+	for st := range tree.LeftFrom(0, 2) {
+		if st.ID != 3 {
+			t.Errorf("step %d is listed, which is on the path", st.ID)
+		}
+	}
+	if got := tree.Valid(); got != "0 to 4" {
+		t.Errorf("valid: %s", got)
+	}
+}
