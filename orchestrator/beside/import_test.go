@@ -155,15 +155,33 @@ func TestGrowingSession(t *testing.T) {
 // TestChangedSession: a session that no longer says what was imported of it is left
 // as it was.
 func TestChangedSession(t *testing.T) {
-	im := beside.NewImporter(service(t))
-	s := example()
-	if _, err := im.Import(t.Context(), s, "f"); err != nil {
-		t.Fatal(err)
-	}
-	s.Steps[1].Calls = nil
-	s.Steps = append(s.Steps, sessions.Step{Parent: 3, Text: "Done."})
-	if _, err := im.Import(t.Context(), s, "f"); !errors.Is(err, beside.ErrChanged) {
-		t.Errorf("%v, want ErrChanged", err)
+	for _, tt := range []struct {
+		name   string
+		change func(s *sessions.Session)
+		want   string // a part of the error; "" if there is none
+	}{
+		{"as it was", func(*sessions.Session) {}, ""},
+		{"one more step", func(s *sessions.Session) { s.Steps = append(s.Steps, sessions.Step{Parent: 3, Text: "Done."}) }, ""},
+		{"fewer steps", func(s *sessions.Session) { s.Steps = s.Steps[:1] }, ""},
+		{"a step without its calls", func(s *sessions.Session) {
+			s.Steps[1].Calls = nil
+			s.Steps = append(s.Steps, sessions.Step{Parent: 3, Text: "Done."})
+		}, "step 2 has the calls []"},
+		{"another call", func(s *sessions.Session) {
+			s.Steps[1].Calls = []sessions.Call{{Tool: "Other"}}
+			s.Steps = append(s.Steps, sessions.Step{Parent: 3, Text: "Done."})
+		}, "step 2 has the calls [Other]"},
+	} {
+		im := beside.NewImporter(service(t))
+		s := example()
+		if _, err := im.Import(t.Context(), s, "f"); err != nil {
+			t.Fatal(err)
+		}
+		tt.change(s)
+		_, err := im.Import(t.Context(), s, "f")
+		if errors.Is(err, beside.ErrChanged) != (tt.want != "") || err != nil && (tt.want == "" || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
 	}
 }
 
