@@ -132,8 +132,9 @@ func TestEvidenceOf(t *testing.T) {
 	// A card that only claims to be this task's has no evidence in it; one that the task wrote has.
 	own := lessonCard(func(c *card.Card) { c.Provenance = named })
 	claimed := lessonCard(func(c *card.Card) { c.Provenance, c.Topic = named, "another" })
-	if m.evidence(own) != whole || m.evidence(own) != whole || m.evidence(claimed) != (evidence{}) {
-		t.Errorf("own: %+v, claimed: %+v", m.evidence(own), m.evidence(claimed))
+	first, cached := m.evidence(own), m.evidence(own)
+	if got := m.evidence(claimed); first != whole || cached != whole || got != (evidence{}) {
+		t.Errorf("own: %+v, cached: %+v, claimed: %+v", first, cached, got)
 	}
 	m.ID = "other"
 	if got := m.evidence(lessonCard(func(c *card.Card) { c.Provenance, c.Tags = named, []string{"x"} })); !got.derived {
