@@ -146,7 +146,7 @@ func TestReadmeWalk(t *testing.T) {
 			d.types("clear; cd ../my/project; export " + strings.Join(env[len(env)-2:], " ") + "; " + line + "\n")
 			d.sees("/help · @file")
 			d.types("The date parser fails on leap years. Fix it and run the tests.\n")
-			d.sees("Leap years are right now.", "gpt-5 · ask")
+			d.answered("Leap years are right now.", "gpt-5 · ask")
 			d.press("C-c", "C-c")
 			d.sees("'anamnesis -c' continues it")
 		},

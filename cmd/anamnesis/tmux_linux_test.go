@@ -138,6 +138,20 @@ func (d *drawn) gone(text string) {
 	d.until("stop showing "+text, func(screen string) bool { return !strings.Contains(screen, text) })
 }
 
+// answered waits until the screen shows each of some texts and nothing runs any more: the
+// last text of a turn is on the screen before the turn has ended.
+func (d *drawn) answered(texts ...string) {
+	d.t.Helper()
+	d.until(fmt.Sprintf("show %q and come to rest", texts), func(screen string) bool {
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false
+			}
+		}
+		return !strings.Contains(screen, " · Esc interrupts")
+	})
+}
+
 func (d *drawn) until(what string, ok func(screen string) bool) string {
 	d.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
