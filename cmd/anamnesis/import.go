@@ -14,6 +14,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/session"
 )
 
 type importFlags struct{ all, yes, dryRun bool }
@@ -77,15 +78,42 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 			return err
 		}
 	}
-	report, err = im.ImportAll(ctx, batch, line.Sessions)
+	return a.importBatch(ctx, im, src, batch)
+}
+
+// importBatch imports what was examined.
+func (a *app) importBatch(ctx context.Context, im *beside.Importer, src beside.Sessions, batch beside.Batch) error {
+	line := view.NewProgress(a.stderr)
+	report, err := im.ImportAll(ctx, batch, line.Sessions)
 	line.Clear()
 	if err != nil {
 		return err
 	}
 	err = a.show(report, func() {
-		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb repairs' the repairs\n", report)
+		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb repairs' the repairs, 'anamnesis kb facts' what they show of a repository\n", report)
 	})
 	return errors.Join(err, a.notImported(src, report.Skipped))
+}
+
+// offerImport asks whether past sessions are to be imported. Where it cannot ask it prints the command that imports them.
+func (a *app) offerImport(ctx context.Context, svc *session.Service, src beside.Sessions, command string, yes bool) error {
+	im, line := beside.NewImporter(svc), view.NewProgress(a.stderr)
+	batch, err := im.Examine(ctx, src, line.Sessions)
+	line.Clear()
+	switch n := quote.Number(len(batch.Todo), "past session"); {
+	case err != nil || len(batch.Todo) == 0:
+		return err
+	case yes || !a.tty().Interactive():
+		a.printf("%s can be imported: '%s'\n", n, command)
+		return nil
+	default:
+		yes, err = a.tty().Offer(ctx, "import "+n+"?")
+		src.Named = nil // a file that cannot be read is named, and no failure of the installation
+	}
+	if err != nil || !yes {
+		return err
+	}
+	return a.importBatch(ctx, im, src, batch)
 }
 
 // notImported names the files that were not read, and returns an error if files were named.

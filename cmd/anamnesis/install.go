@@ -21,7 +21,7 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-type installFlags struct{ dryRun, yes, all, purge bool }
+type installFlags struct{ dryRun, yes, all, purge, allowReads bool }
 
 func (a *app) installCommand() *cobra.Command {
 	return a.installVerb("install [AGENT]", "Record the sessions of another agent, and offer it jumps and cards",
@@ -30,7 +30,12 @@ opencode, gemini or kimi. From then on each of its calls is recorded as an opera
 step as a snapshot in this program's state folder, with secrets redacted. Only passes send parts
 of it: to the model of your config.yaml, if that names one. The change is shown first and made
 when you agree (--yes). Other entries and comments stay. 'uninstall' removes it. A file
-.anamnesis/off in a project, or 'anamnesis pause', stops the recording.`, install.Add)
+.anamnesis/off in a project, or 'anamnesis pause', stops the recording.
+
+Claude Code, Gemini CLI and Kimi Code ask before each call of a tool. They may call those that
+change nothing (timeline, diff, recall, show_operation) without, if you say so or with --allow-reads.
+At the end past sessions of the agent are offered for import: what they show of a repository is
+told to the next session there. With --yes, the command that imports them is printed.`, install.Add)
 }
 
 func (a *app) uninstallCommand() *cobra.Command {
@@ -54,7 +59,9 @@ func (a *app) installVerb(use, short, long string, verb install.Verb) *cobra.Com
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the change and make none")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every agent that has a configuration in your home directory")
-	if verb == install.Remove {
+	if verb == install.Add {
+		cmd.Flags().BoolVar(&f.allowReads, "allow-reads", false, "let the agent call the read-only tools without asking you")
+	} else {
 		cmd.Flags().BoolVar(&f.purge, "purge", false, "delete the agent's recordings, too")
 	}
 	return cmd
@@ -69,6 +76,12 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 	agents, err := a.installAgents(p, args, verb, f.all)
 	if err != nil {
 		return err
+	}
+	if p.Allow = f.allowReads; verb == install.Add && !f.allowReads && !f.yes && !f.dryRun && slices.ContainsFunc(agents, p.Offers) {
+		p.Allow, err = a.tty().Offer(ctx, "let it call the tools that change nothing (timeline, diff, recall, show_operation) without asking you?")
+		if err != nil {
+			return err
+		}
 	}
 	changes, err := p.Changes(verb, agents)
 	if err == nil && f.purge {
@@ -128,10 +141,31 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 			a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
 		}
 	}
-	if failed == nil && len(problems) > 0 {
+	switch {
+	case failed == nil && len(problems) > 0:
 		return partial
+	case failed == nil && verb == install.Add:
+		return a.beginBeside(ctx, svc, agents, f.yes)
 	}
 	return failed
+}
+
+// beginBeside ends an installation: it offers to import the agents' past sessions, and says what to do now.
+func (a *app) beginBeside(ctx context.Context, svc *session.Service, agents []sessions.Agent, yes bool) error {
+	var of []string // all agents
+	if len(agents) == 1 {
+		of = []string{string(agents[0])}
+	}
+	src, err := beside.FindSessions(of, true, a.getenv)
+	if err != nil {
+		a.notef("past sessions: %v", err)
+	} else if err := a.offerImport(ctx, svc, src, strings.Join(append([]string{"anamnesis import"}, append(of, "--all")...), " "), yes); err != nil {
+		return err
+	}
+	a.println("now: start the agent as ever; from the third session in a repository on it is told what runs the tests there ('anamnesis kb facts')\n" +
+		"     'anamnesis tasks' lists its sessions, 'anamnesis timeline' the steps of the last one, 'anamnesis serve' shows both as a page\n" +
+		"     if it goes wrong, tell the agent to go back, or see 'anamnesis jump TASK STEP --dry-run'; 'anamnesis doctor' says whether this works")
+	return nil
 }
 
 // showInstall prints the changes as diffs, and the sessions to delete.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -72,6 +73,51 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 		lines = append(lines, fmt.Sprintf("other agents: %s of another build of this program; the next hook in the same directory replaces it", quote.Number(n, "recorder")))
 	}
 	return lines
+}
+
+// callFile is changed with each call that an agent's model makes to a tool of ours.
+func callFile(h taskdir.Home, agent sessions.Agent) string {
+	return filepath.Join(all(h), "called-"+string(agent))
+}
+
+// NoteCall records that a client of the MCP server has called a tool. Clients that no agent is known by are left out.
+func NoteCall(h taskdir.Home, client string) error {
+	for _, agent := range sessions.Agents() {
+		name, _, _ := strings.Cut(string(agent), "-")
+		if !strings.HasPrefix(client, name) {
+			continue
+		}
+		err := os.MkdirAll(all(h), 0o700)
+		if err == nil {
+			err = os.WriteFile(callFile(h, agent), []byte(client+"\n"), 0o600)
+		}
+		return err
+	}
+	return nil
+}
+
+// Week says whether an agent has used this program in the last seven days: its recorded sessions, and
+// whether its model called a tool.
+func Week(h taskdir.Home, agent sessions.Agent, now time.Time) string {
+	since, n := now.AddDate(0, 0, -7), 0
+	list, err := SessionsOf(h, agent)
+	for _, t := range list {
+		if t.Changed.After(since) {
+			n++
+		}
+	}
+	said := "this week: " + quote.Number(n, "session") + " recorded"
+	if err != nil {
+		said = fmt.Sprintf("this week: sessions cannot be listed (%v)", err)
+	}
+	switch info, err := os.Stat(callFile(h, agent)); {
+	case err != nil:
+		return said + ", its model has never called a tool of ours"
+	case info.ModTime().Before(since):
+		return said + ", its model called no tool of ours, last on " + info.ModTime().Format(time.DateOnly)
+	default:
+		return said + ", its model last called a tool of ours on " + info.ModTime().Format("2006-01-02 15:04")
+	}
 }
 
 func recordingOff(h taskdir.Home, dir string) bool {

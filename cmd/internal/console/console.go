@@ -87,6 +87,15 @@ func Yes(answer string) bool {
 	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
 }
 
+// Offer asks the user a question to which an empty answer is yes. Without a terminal the answer is no.
+func (c *Console) Offer(ctx context.Context, question string) (bool, error) {
+	if !c.Interactive() {
+		return false, nil
+	}
+	answer, err := c.Ask(ctx, question+" [Y/n] ")
+	return err == nil && (answer == "" || Yes(answer)), err
+}
+
 // Agree asks the user a question. Without a terminal it returns unasked; any answer but yes is
 // an error that names what was refused.
 func (c *Console) Agree(ctx context.Context, question string, unasked error, refused string) error {

@@ -86,7 +86,7 @@ func players() []player {
 			return map[string]string{".claude/settings.json": "{\"permissions\": {\"allow\": [\"Bash\", \"Edit\", \"Read\"], \"defaultMode\": \"default\"}}\n"}
 		},
 		env: func(url string) []string {
-			return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-mock", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
+			return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-mock", "ENABLE_TOOL_SEARCH=true", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
 		},
 		args: []string{"--allowedTools", "Bash Edit Write Read mcp__anamnesis", "--model", "claude-sonnet-4-5", "-p"},
 		bash: func(command string) call {
@@ -458,6 +458,12 @@ func TestAgents(t *testing.T) {
 				if text := get(t, filepath.Join(s.world, name)); text != want {
 					t.Errorf("%s holds %q, want %q", name, text, want)
 				}
+			}
+			if strings.Count(m.requests[0], "Return the files of the directory to the end of a step") != 1 {
+				t.Error("the first request does not hold the tools of the MCP server") // but a name to search for
+			}
+			if week := s.anamnesis("doctor"); !strings.Contains(week, string(p.agent)+": ") || !strings.Contains(week, "this week: 1 session recorded, its model last called a tool of ours on ") {
+				t.Errorf("doctor says %s", week)
 			}
 			if told := "lib/data.txt"; strings.Contains(m.requests[4], told) || !strings.Contains(m.requests[5], told) {
 				t.Errorf("the request after the jump does not tell what came back: %.2000s", m.requests[5])

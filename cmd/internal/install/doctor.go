@@ -15,7 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // versionTime is how long an agent's program may take to say its version.
@@ -74,6 +76,7 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 	if why := p.forbidden(agent); why != "" {
 		say = append(say, why)
 	}
+	say = append(say, beside.Week(taskdir.Home{State: p.State}, agent, time.Now()))
 	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; "))
 }
 

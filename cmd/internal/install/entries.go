@@ -130,6 +130,20 @@ func (p *part) others(root map[string]any) map[string]any {
 	if rest["hooks"] = withoutHooks(root["hooks"]); rest["hooks"] == nil {
 		delete(rest, "hooks")
 	}
+	for _, where := range ruleLists {
+		outer, isTable := rest[where[0]].(map[string]any)
+		list, isList := outer[where[1]].([]any)
+		if !isTable || !isList && outer[where[1]] != nil {
+			continue
+		}
+		outer = maps.Clone(outer)
+		if outer[where[1]] = slices.DeleteFunc(slices.Clone(list), isRule); len(items(outer[where[1]])) == 0 {
+			delete(outer, where[1])
+		}
+		if rest[where[0]] = outer; len(outer) == 0 {
+			delete(rest, where[0])
+		}
+	}
 	list, _ := rest[p.servers].(map[string]any)
 	if _, ours := p.server(root); ours {
 		list = maps.Clone(list)
@@ -176,6 +190,37 @@ func withoutHooks(v any) any {
 	return v
 }
 
+// ruleLists are the lists of what may be called without a question: of Claude Code in JSON, of Kimi Code in TOML.
+var ruleLists = [][2]string{{"permissions", "allow"}, {"permission", "rules"}}
+
+// readOnlyTools are the tools of the MCP server that change nothing.
+var readOnlyTools = []string{"timeline", "diff", "recall", "show_operation"}
+
+const rulePrefix = "mcp__anamnesis__"
+
+// isRule reports whether an element of such a list allows one of the read-only tools.
+func isRule(v any) bool {
+	if table, ok := v.(map[string]any); ok && table["decision"] == "allow" && len(table) == 2 {
+		v = table["pattern"]
+	}
+	name, _ := v.(string)
+	tool, ours := strings.CutPrefix(name, rulePrefix)
+	return ours && slices.Contains(readOnlyTools, tool)
+}
+
+// rulesIn lists the elements of a configuration that allow a read-only tool.
+func rulesIn(root map[string]any) (rules []any) {
+	for _, where := range ruleLists {
+		outer, _ := root[where[0]].(map[string]any)
+		for _, v := range items(outer[where[1]]) {
+			if isRule(v) {
+				rules = append(rules, v)
+			}
+		}
+	}
+	return rules
+}
+
 // sameOthers reports whether two configurations differ in our entries only.
 func (p *part) sameOthers(a, b []byte) bool {
 	was, err := parse(p.path, a)
@@ -191,8 +236,9 @@ func (p *Places) complete(agent sessions.Agent, part part, root map[string]any) 
 		path, data := program(entry), dataOf(entry)
 		// it finds the program, and this one the state folder, by the environment
 		byHand := data == "" && !filepath.IsAbs(path)
+		_, loads := entry["alwaysLoad"]
 		return entry != nil && !ours || ours && (path == p.Program || !programMissing(path)) &&
-			(data == p.Data || byHand)
+			(data == p.Data || byHand) && (loads || agent != sessions.Claude)
 	}
 	want := map[string]int{}
 	for _, h := range hooksIn(root) {
@@ -208,7 +254,7 @@ func (p *Places) complete(agent sessions.Agent, part part, root map[string]any) 
 			return false
 		}
 	}
-	return len(want) == len(events[agent])
+	return len(want) == len(events[agent]) && (!p.Allow || !hasRules(agent) || len(rulesIn(root)) >= len(readOnlyTools))
 }
 
 // program returns the program of an MCP server's entry.
@@ -252,6 +298,9 @@ func (p *Places) serverEntry(agent sessions.Agent, older map[string]any) map[str
 		if programMissing(program(older)) {
 			entry["command"] = command
 		}
+	}
+	if _, set := entry["alwaysLoad"]; agent == sessions.Claude && !set {
+		entry["alwaysLoad"] = true // otherwise its model sees the names of the tools alone, and must search for them
 	}
 	set, _ := entry[env].(map[string]any)
 	set = maps.Clone(set)

@@ -31,6 +31,7 @@ type Places struct {
 	Program string // path of this program
 	Root    string // in which an administrator's policies are looked for; empty: "/"
 	Getenv  func(string) string
+	Allow   bool // the agent may call the read-only tools without a question
 }
 
 // File is a file of an agent's configuration, before and after.
@@ -199,6 +200,7 @@ func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, 
 		return nil, nil, err
 	}
 	clean, err = part.remove(data, was)
+	part.allow = hasRules(agent) && (p.Allow || len(rulesIn(root)) >= len(readOnlyTools))
 	if p.complete(agent, part, root) {
 		return data, clean, nil
 	}

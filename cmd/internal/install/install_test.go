@@ -12,9 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"anamnesis/cmd/internal/mcpserver"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -249,6 +253,72 @@ func TestEveryAgent(t *testing.T) {
 		if after := tree(t, p.Home); after != before {
 			t.Errorf("after uninstall:\n%s\nwas\n%s", after, before)
 		}
+	}
+}
+
+// TestAllow: the read-only tools are allowed where that was agreed to, stay so in a later installation, and
+// go with an uninstallation. A rule of the user's stays.
+func TestAllow(t *testing.T) {
+	for agent, file := range map[sessions.Agent]string{sessions.Claude: ".claude/settings.json", sessions.Kimi: ".kimi-code/config.toml",
+		sessions.Gemini: ".gemini/policies/anamnesis.toml", sessions.Codex: "", sessions.OpenCode: ""} {
+		p := places(t)
+		p.State = filepath.Join(t.TempDir(), "state")
+		put(t, filepath.Join(p.dir(agent), "mine"), "")
+		own := `{"permissions": {"allow": ["mcp__anamnesis__recall"]}}`
+		if agent == sessions.Claude {
+			put(t, filepath.Join(p.Home, file), own)
+		}
+		before := tree(t, p.Home)
+		p.do(t, agent)
+		if all := tree(t, p.Home); strings.Contains(all, "__diff") || strings.Contains(all, "priority") {
+			t.Errorf("%s: allowed unasked: %s", agent, all)
+		}
+		p.Allow = true
+		p.do(t, agent)
+		p.Allow = false
+		p.Program = "/moved/anamnesis"
+		p.do(t, agent)
+		if file != "" {
+			text := get(t, filepath.Join(p.Home, file))
+			for _, tool := range readOnlyTools {
+				if strings.Count(text, tool+`"`) != 1 {
+					t.Errorf("%s: %s is not allowed once: %s", agent, tool, text)
+				}
+			}
+			if strings.Contains(text, "jump_to_step") || p.Offers(agent) {
+				t.Errorf("%s: %s", agent, text)
+			}
+		}
+		p.undo(t, agent)
+		if after := tree(t, p.Home); after != before {
+			t.Errorf("%s: after uninstall:\n%s\nwant\n%s", agent, after, before)
+		}
+	}
+}
+
+// TestReadOnlyTools: those that may be allowed are those that the MCP server says change nothing.
+func TestReadOnlyTools(t *testing.T) {
+	server, client := mcp.NewInMemoryTransports()
+	if _, err := mcpserver.New(nil, "", os.Getenv).Offer("1").Connect(t.Context(), server, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "c"}, nil).Connect(t.Context(), client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, tool := range all.Tools {
+		if tool.Annotations.ReadOnlyHint {
+			got = append(got, tool.Name)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(readOnlyTools))) {
+		t.Errorf("%q, want %q", readOnlyTools, got)
 	}
 }
 

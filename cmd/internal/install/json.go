@@ -163,14 +163,20 @@ type step struct {
 	path []string
 }
 
-// findOurs returns the way to the first entry of ours, nil if there is none.
-func (p *part) findOurs(root *hujson.Value) []step {
+// findOurs returns the way to the first entry of ours, nil if there is none. The rules that older has are
+// the user's.
+func (p *part) findOurs(root, older *hujson.Value) []step {
 	if p.servers != "" {
 		list := at(root, p.servers)
 		if i := member(list, "anamnesis"); i >= 0 {
 			return []step{{root, member(root, p.servers), []string{}}, {list, i, []string{p.servers}}}
 		}
 		return nil
+	}
+	if i, list := findRule(root, older); list != nil {
+		return []step{{root, member(root, "permissions"), []string{}},
+			{at(root, "permissions"), member(at(root, "permissions"), "allow"), []string{"permissions"}},
+			{list, i, []string{"permissions", "allow"}}}
 	}
 	hooks := at(root, "hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
@@ -197,6 +203,29 @@ func (p *part) findOurs(root *hujson.Value) []step {
 	return nil
 }
 
+// findRule returns the list of allowed tools and the first rule in it that older does not have, nil if there is none.
+func findRule(root, older *hujson.Value) (int, *hujson.Value) {
+	list := at(root, "permissions", "allow")
+	if list == nil || list.Value.Kind() != '[' {
+		return 0, nil
+	}
+	rules := func(v *hujson.Value) (names []string) {
+		if v == nil || v.Value.Kind() != '[' {
+			return nil
+		}
+		for _, e := range v.Value.(*hujson.Array).Elements {
+			names = append(names, nameOf(e))
+		}
+		return names
+	}
+	had := rules(at(older, "permissions", "allow"))
+	i := slices.IndexFunc(rules(list), func(name string) bool { return isRule(name) && !slices.Contains(had, name) })
+	if i < 0 {
+		return 0, nil
+	}
+	return i, list
+}
+
 // removeJSON takes our entries out of a configuration, and objects and lists that are then empty.
 // Those that was has, the text before the installation, stay.
 func (p *part) removeJSON(data, was []byte) ([]byte, error) {
@@ -207,7 +236,7 @@ func (p *part) removeJSON(data, was []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		way := p.findOurs(&root)
+		way := p.findOurs(&root, &older)
 		if way == nil {
 			return data, nil
 		}
@@ -264,6 +293,22 @@ func (p *Places) addJSON(agent sessions.Agent, part part, data []byte, older map
 	if root, err := hujson.Parse(data); err == nil && at(&root, "hooks") == nil {
 		if err := add(nil, "hooks", map[string]any{}); err != nil {
 			return nil, err
+		}
+	}
+	if root, err := hujson.Parse(data); err == nil && part.allow {
+		if at(&root, "permissions") == nil {
+			if err := add(nil, "permissions", map[string]any{}); err != nil {
+				return nil, err
+			}
+		}
+		values, _ := parse(part.path, data)
+		for _, tool := range readOnlyTools {
+			if slices.Contains(rulesIn(values), any(rulePrefix+tool)) {
+				continue
+			}
+			if err := add([]string{"permissions", "allow"}, "", rulePrefix+tool); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, e := range events[agent] {

@@ -27,6 +27,7 @@ var jsonShapes = []string{
 	"{}", "{ }", "{\n}", "{}\n", "", "\n", "{\r\n}\r\n", "\xEF\xBB\xBF{\"a\": 1}\r\n",
 	`{"a": 1}`, `{"a":1,"b":[1,2]}`, "{\n\t\"a\": 1,\n}", "{\n    \"a\": 1\n}", "{\r\n    \"a\": 1,\r\n}",
 	"// top\n{ // open\n  /* in */ \"a\": 1 // end\n  // last\n} // after\n",
+	`{"permissions": {}}`, "{\"permissions\": {\"allow\": [ ]}, \"z\": 0}", "{\"permissions\": {\"deny\": [\"X\"],\n    \"allow\": [\"Bash(ls)\", // mine\n    \"mcp__anamnesis__recall\",],}}",
 	"{ /* only */ }", "{ // only\n}", "{\"a\": 1 /* tail */ }", "{\"a\": 1, // tail\n}", "{\"a\": 1, /* tail */ }",
 	`{"HOOKS": {}}`, "{\"HOOKS\": { }, \"z\": 0}", "{\"HOOKS\": {\n  },\n}", "{\"HOOKS\": { // mine\n  }\n}",
 	`{"SERVERS": {}}`, "{\n  \"SERVERS\": {\n  },\n}", `{"SERVERS": {"x": {"command": "x", "args": ["mcp", "serve"]}}}`,
@@ -45,6 +46,7 @@ var tomlShapes = []string{
 	"\"mcp_servers\" = {}\n", "[mcp_servers]\n", "[mcp_servers]\nx = { command = \"x\" }\n", "[ mcp_servers . x ]\ncommand = 'x'\n",
 	"mcp_servers.x.command = \"x\"\n[t]\n", "[mcp_servers.x]\ncommand = \"x\"\n[mcp_servers.x.env]\nA = \"b\"\n",
 	"s = \"\"\"\n[mcp_servers.anamnesis]\n# anamnesis:begin\n\"\"\"\n", "s = '''\n[[hooks]]\ncommand = \"sh '/x/beside/hook.sh' kimi\"\n'''\n",
+	"[[permission.rules]]\ndecision = \"allow\"\npattern = \"Read\"\n", "[permission]\n[[permission.rules]] # mine\npattern = \"mcp__anamnesis__diff\"\ndecision = \"allow\"\n[t]\na = 1",
 	"[[hooks]]\nevent = \"Stop\"\ncommand = \"mine.sh\"\n\n[[hooks]] # second\ncommand = 'x'\n", "[[a]]\n[[a.b]]\nd = 1979-05-27T07:32:00Z\nf = [\n  1, # one\n  2,\n]\n",
 }
 
@@ -106,15 +108,17 @@ func TestShapes(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%v/%d", agent, servers, i), func(t *testing.T) {
 					t.Parallel()
-					tryShape(t, agent, servers, shape)
+					tryShape(t, agent, servers, shape, false)
+					tryShape(t, agent, servers, shape, true)
 				})
 			}
 		}
 	}
 }
 
-func tryShape(t *testing.T, agent sessions.Agent, servers bool, shape string) {
+func tryShape(t *testing.T, agent sessions.Agent, servers bool, shape string, allow bool) {
 	p := places(t)
+	p.Allow = allow
 	path, list := p.target(agent, servers), p.serversOf(agent)
 	part := part{path: path}
 	if servers {

@@ -17,7 +17,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
 )
 
 // maxResultBytes is the size of a result.
@@ -52,7 +54,26 @@ func (s *Server) Offer(version string) *mcp.Server {
 		&mcp.ServerOptions{Instructions: instructions})
 	s.addTools(m)
 	s.addPrompts(m)
+	m.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if call, ok := req.(*mcp.CallToolRequest); ok {
+				_ = beside.NoteCall(s.svc.Home, s.client(call)) // the call matters more
+			}
+			return next(ctx, method, req)
+		}
+	})
 	return m
+}
+
+// client names the program that calls.
+func (s *Server) client(req *mcp.CallToolRequest) string {
+	switch p := req.Session.InitializeParams(); {
+	case p != nil && p.ClientInfo != nil:
+		return p.ClientInfo.Name
+	case s.getenv("CLAUDE_CODE_SESSION_ID") != "": // newer protocols have no such request
+		return string(sessions.Claude)
+	}
+	return ""
 }
 
 // add registers a tool whose result is text. An error is a result, too: the model
