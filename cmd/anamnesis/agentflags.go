@@ -71,6 +71,9 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
+	fl.StringVar(&f.Tree, "worktree", "",
+		"work in a new git worktree of the directory, or a copy where there is no commit; 'anamnesis apply' brings the changes back (its `NAME` is a number if none is given)")
+	fl.Lookup("worktree").NoOptDefVal = seat.AnyName
 	fl.StringVar(&f.ID, "task", "", "name of the task (default: derived from the request)")
 	fl.StringArrayVar(&f.allow, "allow", nil,
 		"rule for calls that run without a question, such as 'Bash(go test *)' (repeatable)")

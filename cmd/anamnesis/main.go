@@ -58,7 +58,7 @@ func (a *app) main(args []string) int {
 	ctx, stop := console.UntilSignal(context.Background())
 	defer stop()
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(withTreeNames(args))
 	err := root.ExecuteContext(ctx)
 	code := a.exit(cmp.Or(err, a.printer.Failed))
 	if code == exit.Interrupted && notice.Evicted(ctx) { // before a turn began
@@ -87,7 +87,7 @@ func (a *app) rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.attachCommand(), a.sayCommand(), a.answerCommand(),
-			a.jumpCommand(), a.stopCommand(), a.demoCommand()}},
+			a.jumpCommand(), a.applyCommand(), a.stopCommand(), a.demoCommand()}},
 		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.reportCommand(), a.diffCommand(),
 			a.explainCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},

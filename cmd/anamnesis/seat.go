@@ -19,7 +19,7 @@ func (a *app) configureSession(root *cobra.Command) {
 	f.register(root)
 	f.registerNew(root)
 	root.Flags().VisitAll(func(fl *pflag.Flag) {
-		fl.Hidden = !slices.Contains([]string{"model", "approval", "dir", "eas", "print"}, fl.Name)
+		fl.Hidden = !slices.Contains([]string{"model", "approval", "dir", "eas", "print", "worktree"}, fl.Name)
 	})
 	root.Flags().BoolVarP(&f.Last, "continue", "c", false, "continue the latest task of the directory")
 	root.Flags().BoolVarP(&f.Pick, "resume", "r", false, "pick a task of the directory to continue")

@@ -63,6 +63,15 @@ type TaskOpened struct {
 	// WhenAsked is what becomes of a question that no user is present to answer: wait | refuse | stop; empty
 	// in older tasks: refuse.
 	WhenAsked string `json:"when_asked,omitempty"`
+	// Worktree is what Dir was made of; nil: the task works in a directory of the user's.
+	Worktree *Worktree `json:"worktree,omitempty"`
+}
+
+// Worktree is a directory that was made of another one for a task.
+type Worktree struct {
+	From string `json:"from"`          // the top of the repository, or the directory
+	Root string `json:"root"`          // the worktree of From, or its copy; the task's directory is in it
+	Git  bool   `json:"git,omitempty"` // git knows it
 }
 
 // Origin names a session of another agent.

@@ -24,6 +24,7 @@ import (
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
 	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
 )
 
 // How long a provider that fails in passing is waited for. A wait that it names does not count.
@@ -83,6 +84,7 @@ type Request struct {
 	Rules       []approval.Rule
 	Writable    []string // directories beside Dir that commands may write
 	Tools       []string // beside those that every agent has
+	Worktree    *op.Worktree
 
 	NoResearch  bool             // see runtime.New
 	Guarded     []op.CallPattern // beside those of the agent
@@ -263,8 +265,11 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
 		Allow: approval.Texts(r.Rules, approval.Allow), Ask: approval.Texts(r.Rules, approval.Ask), Deny: approval.Texts(r.Rules, approval.Refuse),
 		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Tools: o.tools, Redact: o.Redact,
-		WhenAsked: o.WhenAsked,
+		WhenAsked: o.WhenAsked, Worktree: r.Worktree,
 	}}
+	if r.Worktree != nil {
+		n.Repo = worldstate.RepositoryName(r.Worktree.From)
+	}
 	if n.TaskOpened.Goal, err = checkedGoal(r.Goal); err != nil {
 		return n, err
 	}

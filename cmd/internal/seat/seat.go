@@ -34,15 +34,22 @@ type Seat struct {
 type Work struct {
 	session.Request
 	console.Show
-	Last bool // continue the directory's latest task
-	Pick bool // the user picks the task to continue
+	Last bool   // continue the directory's latest task
+	Pick bool   // the user picks the task to continue
+	Tree string // name of the worktree to work in, or AnyName; empty: none
 }
+
+// AnyName leaves the name of a worktree to the program.
+const AnyName = "*"
 
 // drawn reports whether work is drawn on the terminal.
 func (s *Seat) drawn(w Work) bool { return s.Drawable() && w.Show == console.Show{} }
 
 // Interact opens a session that stays after an answer. Without a terminal, it runs one turn.
 func (s *Seat) Interact(ctx context.Context, w Work) error {
+	if w.Tree != "" {
+		return s.inTree(ctx, w, s.Interact)
+	}
 	if !s.drawn(w) {
 		return s.interactPlain(ctx, w)
 	}
@@ -81,6 +88,9 @@ func (s *Seat) interactPlain(ctx context.Context, w Work) error {
 
 // Run starts a task.
 func (s *Seat) Run(ctx context.Context, w Work) error {
+	if w.Tree != "" {
+		return s.inTree(ctx, w, s.Run)
+	}
 	svc, set, err := s.Configured(w.Dir)
 	if err != nil {
 		return err

@@ -1,0 +1,61 @@
+//go:build unix
+
+package seat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"anamnesis/cmd/internal/exit"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/feature/worktree"
+	"anamnesis/orchestrator/session"
+	"anamnesis/worldstate"
+)
+
+// inTree does work in a new worktree of its directory, which is removed again if no task began in it.
+func (s *Seat) inTree(ctx context.Context, w Work, do func(context.Context, Work) error) error {
+	if w.Last || w.Pick {
+		return exit.Usagef("--worktree begins a task in a directory of its own: leave -c and -r out; 'anamnesis resume TASK' continues a task where it works")
+	}
+	svc, _, err := s.Configured(w.Dir)
+	if err != nil {
+		return err
+	}
+	from, err := session.RealDir(w.Dir)
+	if err != nil {
+		return err
+	}
+	name := w.Tree
+	if name == AnyName {
+		name = ""
+	}
+	m, err := worktree.Create(ctx, svc.Home, from, name, worldstate.Options{Progress: view.NewProgress(s.Err).Scan})
+	if errors.Is(err, worktree.ErrName) {
+		err = exit.Usagef("%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	what := "a copy of " + m.From
+	if m.Git {
+		what = fmt.Sprintf("a git worktree of %s, with its %d uncommitted changes,", m.From, m.Uncommitted)
+	}
+	s.Warn(fmt.Sprintf("the task works in %s: %s without the files that git ignores", m.Root, what))
+	for _, l := range m.Left {
+		s.Warn(fmt.Sprintf("not in the worktree: %q: %s", l.Path, l.Reason))
+	}
+	if len(m.Nested) > 0 {
+		s.Warn("repositories inside are in the worktree as files, without their .git: " + strings.Join(m.Nested, ", "))
+	}
+	w.Dir, w.Tree, w.Worktree = m.Dir, "", &m.Worktree
+	err = do(ctx, w)
+	task, none := svc.LastOwnTask(m.Dir)
+	if errors.As(none, new(*session.UsageError)) {
+		return errors.Join(err, m.Remove(ctx, svc.Home))
+	}
+	s.Warn(fmt.Sprintf("'anamnesis apply %s' shows its changes and brings them to %s", task, m.From))
+	return err
+}
