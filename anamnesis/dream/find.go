@@ -1,16 +1,15 @@
 package dream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/review"
 )
 
 // Group is cards that probably say one thing.
@@ -54,7 +53,7 @@ func Find(ctx context.Context, store *knowledgebase.Store) (*Found, error) {
 			drawn = append(drawn, c)
 		case c.State == card.Draft || c.State == card.Reviewed:
 			cards[c.ID] = c
-			lessons = append(lessons, lesson(c))
+			lessons = append(lessons, review.LessonOf(c))
 		}
 	}
 	groups, err := retrieval.FindGroups(ctx, lessons, retrieval.WideLikeness)
@@ -91,12 +90,4 @@ func proposedBefore(ids []string, drawn []*card.Card) bool {
 func oneTask(cards []*card.Card) bool {
 	task := cards[0].Provenance.Task
 	return task != "" && !slices.ContainsFunc(cards, func(c *card.Card) bool { return c.Provenance.Task != task })
-}
-
-// lesson returns a card's two parts. A card that lacks one is compared by all it
-// says.
-func lesson(c *card.Card) retrieval.Lesson {
-	trouble, remedy := strings.Join(c.Issue, "\n"), strings.Join(c.Solution, "\n")
-	all := strings.Join(slices.Concat(c.Issue, c.Solution, c.Constraint), "\n")
-	return retrieval.Lesson{ID: c.ID, Trouble: c.Topic + "\n" + cmp.Or(trouble, all), Remedy: cmp.Or(remedy, all)}
 }

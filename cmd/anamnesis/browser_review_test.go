@@ -65,6 +65,35 @@ func TestBrowserReview(t *testing.T) {
 	}
 }
 
+// TestBrowserGroups decides about the drafts of a night in groups.
+func TestBrowserGroups(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	draft := func(i int, task, repo, topic, body string) {
+		id := fmt.Sprintf("draft%02d", i)
+		writeCard(t, home, id, topic, fmt.Sprintf("2026-01-%02dT10:00:00Z", i+1), body)
+		file := filepath.Join(home, "knowledge_base", "2026-01", id+".md")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(strings.Replace(string(text), "source_task: by_hand\n", "source_task: "+task+"\nscope:\n  repo: "+repo+"\n", 1))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subjects := strings.Fields("cache socket parser token branch commit index lock queue retry schema shell stream timer vector worker yaml zone merge paint")
+	for i, subject := range subjects {
+		draft(i, fmt.Sprintf("night-%d", i/5), "shop", "the lesson about "+subject,
+			fmt.Sprintf("- **Issue**: %[1]s\n- **Solution**: %[1]s", strings.Repeat(subject+" ", 4)))
+	}
+	for i := range 6 {
+		draft(20+i, fmt.Sprintf("morning-%d", i), "sympy", "No module named pytest",
+			fmt.Sprintf("- **Issue**: `pytest sympy/tests/test_%d.py` failed: No module named pytest\n- **Solution**: Run before: `bin/test sympy/tests/test_%d.py`", i, i))
+	}
+	browse(t, "groups.cjs", startServe(t, home), nil)
+}
+
 // TestBrowserSearch is about the card that the demo's task has written, with
 // that task as its evidence.
 func TestBrowserSearch(t *testing.T) {

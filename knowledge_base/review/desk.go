@@ -57,11 +57,11 @@ func NewDesk(store *knowledgebase.Store) *Desk {
 	return &Desk{store: store, said: make(map[int]Done)}
 }
 
-// Decide is [Decide] of a decision that can be taken back. It is about one card, or about
-// several that another supersedes; dec.Seen must say what was read of each.
+// Decide is [Decide] of a decision that can be taken back. Only one card is restored at a time; dec.Seen must say what
+// was read of each card.
 func (d *Desk) Decide(ctx context.Context, dec Decision) (Done, error) {
-	if len(dec.IDs) == 0 || len(dec.IDs) > 1 && dec.Act != Supersede || slices.ContainsFunc(dec.IDs, func(id string) bool { return dec.Seen[id] == "" }) {
-		return Done{}, fmt.Errorf("%s: want one card and the fingerprint of what was read", dec.Act)
+	if len(dec.IDs) == 0 || len(dec.IDs) > 1 && dec.Act == Restore || slices.ContainsFunc(dec.IDs, func(id string) bool { return dec.Seen[id] == "" }) {
+		return Done{}, fmt.Errorf("%s: want cards and the fingerprint of what was read of each", dec.Act)
 	}
 	touched := slices.Clone(dec.IDs)
 	switch dec.Act {
@@ -147,7 +147,7 @@ func (d *Desk) texts(ids []string) (texts map[string][]byte, marks map[string]st
 // word says what was done with which card.
 func (d *Desk) word(verb, id string) string {
 	if c, err := d.store.Get(id); err == nil {
-		return verb + ": " + c.Topic
+		return verb + ": " + c.Title()
 	}
 	return verb + ": " + id
 }

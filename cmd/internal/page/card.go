@@ -60,11 +60,13 @@ func (o origin) section() string { return strings.TrimSuffix(o.path(""), "/") }
 
 // cardView is what a card's page shows.
 type cardView struct {
-	ID, Topic string
+	ID, Title string
 	State     card.State
 	Seen      string // the fingerprint of the text shown
 	From      origin
 	Place     queuePlace
+	Prev      string // the address of the card before it in the queue
+	Next      string // and of the one after it, or of the list
 	HTML      template.HTML
 	Rendered  bool // false: the text is too long and is quoted
 	Facts     []fact
@@ -76,7 +78,7 @@ type cardView struct {
 	Instances []nearCard      // the cards that it was drawn from and may replace
 	Tainted   bool            // drawn from outside text
 	Can       map[string]bool // the acts that the card's state allows
-	Undo      *review.Done
+	Decide    string          // where its forms are sent
 	Keys      []key
 }
 
@@ -107,7 +109,7 @@ type versionCard struct {
 
 // nearCard is a card that resembles the one shown.
 type nearCard struct {
-	ID, Topic, First string
+	ID, Title, First string
 	State            card.State
 	Seen             string
 	Same             bool // probably says the same
@@ -117,28 +119,32 @@ type nearCard struct {
 // showCard answers with a card's page, with problem at its top.
 func (s *Server) showCard(w http.ResponseWriter, r *http.Request, code int, from origin, problem string) error {
 	id := r.PathValue("card")
-	v, err := s.cardView(r.Context(), id, from)
+	v, err := s.cardView(r, id, from)
 	if err != nil {
 		return err
 	}
-	frame := s.framed(r, view{Title: v.Topic, Section: from.section(), Body: v})
+	frame := s.framed(r, view{Title: v.Title, Section: from.section(), Body: v})
 	if problem != "" {
 		frame.Problem = problem
 	}
 	return s.render(w, code, "card", frame)
 }
 
-func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardView, error) {
+func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, error) {
+	ctx := r.Context()
 	c, seen, err := s.readCard(id)
 	if err != nil {
 		return nil, err
 	}
-	v := &cardView{ID: id, Topic: c.Topic, State: c.State, Seen: seen, From: from, Undo: s.undoable()}
+	v := &cardView{ID: id, Title: c.Title(), State: c.State, Seen: seen, From: from, Decide: withQuery(cardPath(id)+"/decide", selection(r))}
 	v.HTML, v.Rendered = markup.Render(c.Body())
-	waiting := review.Waiting(s.store)
-	v.Place = placeOf(id, waiting)
 	if from == fromReview {
-		v.Queue = s.around(v.Place, waiting)
+		q, err := s.waiting(r)
+		if err != nil {
+			return nil, err
+		}
+		v.Place = q.place(id)
+		v.Prev, v.Next, v.Queue = q.path(v.Place.Prev), q.path(v.Place.Next), q.around(v.Place)
 	}
 	for _, e := range s.store.List() {
 		if e.ID == id {
@@ -195,7 +201,7 @@ func (s *Server) instances(c *card.Card) (out []nearCard, err error) {
 			return nil, err
 		}
 		if current(other) {
-			out = append(out, nearCard{ID: id, Topic: other.Topic, State: other.State, Seen: seen})
+			out = append(out, nearCard{ID: id, Title: other.Title(), State: other.State, Seen: seen})
 		}
 	}
 	return out, nil
@@ -255,7 +261,7 @@ func (s *Server) against(c *card.Card, near *[]nearCard) []versionCard {
 		if err != nil || len(out) == maxAgainst || !current(c) || !current(other) {
 			return false // the facts or the nearest cards name it, or it is decided
 		}
-		n.Topic, n.State, n.Seen = other.Topic, other.State, seen
+		n.Title, n.State, n.Seen = other.Title(), other.State, seen
 		v := versionCard{Near: n}
 		v.HTML, _ = markup.Render(other.Body())
 		out = append(out, v)
@@ -289,7 +295,7 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 		if err != nil {
 			return nil, err
 		}
-		near := nearCard{ID: n.ID, Topic: c.Topic, State: c.State, Seen: seen, Same: n.IsDuplicate(), Opposed: n.Opposed}
+		near := nearCard{ID: n.ID, Title: c.Title(), State: c.State, Seen: seen, Same: n.IsDuplicate(), Opposed: n.Opposed}
 		for label, text := range c.Bullets() {
 			near.First = label + ": " + strings.ReplaceAll(text, "`", "")
 			break
@@ -299,8 +305,9 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 	return out, nil
 }
 
-// framed adds the decision that the address names to a page.
+// framed adds the decision that the address names to a page, and what could be taken back.
 func (s *Server) framed(r *http.Request, v view) view {
+	v.Undo, v.UndoPath = s.undoable(), withQuery("/undo", selection(r))
 	seq, err := strconv.Atoi(r.URL.Query().Get("done"))
 	if err != nil {
 		return v
@@ -317,6 +324,8 @@ func (s *Server) framed(r *http.Request, v view) view {
 // redirectDone redirects to a page that shows the decision. The address holds only its
 // number, so that a link cannot put other text on the page.
 func redirectDone(w http.ResponseWriter, r *http.Request, to string, done review.Done) error {
-	http.Redirect(w, r, to+"?done="+strconv.Itoa(done.Seq), http.StatusSeeOther)
+	q := selection(r)
+	q.Set("done", strconv.Itoa(done.Seq))
+	http.Redirect(w, r, withQuery(to, q), http.StatusSeeOther)
 	return nil
 }

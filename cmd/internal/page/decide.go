@@ -40,7 +40,11 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, f := r.PathValue("card"), r.PostForm
 	from := originOf(f.Get("from"))
-	next := after(id, from, placeOf(id, review.Waiting(s.store)))
+	q, err := s.waiting(r)
+	if err != nil {
+		return err
+	}
+	next := after(id, from, q.place(id))
 	d := review.Decision{Act: review.Act(f.Get("act")), IDs: []string{id},
 		Reason: f.Get("reason"), Seen: map[string]string{id: f.Get("seen")}, Untaint: f.Get("untaint") != ""}
 	switch d.Act {

@@ -36,6 +36,9 @@ type view struct {
 	Body    any    // the page's own
 	Script  string // a script of the page's own, under /static/; "" for none
 	Style   string // and a style sheet
+
+	Undo     *review.Done // what could be taken back; nil for nothing
+	UndoPath string       // where the form that does it is sent
 }
 
 // pair is the data of a part that needs two values.

@@ -335,17 +335,24 @@ func TestQueueOfMany(t *testing.T) {
 	for i := range 3 {
 		s.addCard(t, fmt.Sprintf("c%d", i), fmt.Sprintf("topic %d", i))
 	}
-	waiting := s.store.List()
+	q := &queue{}
+	for _, e := range s.store.List() {
+		c, err := s.store.Get(e.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Cards = append(q.Cards, c)
+	}
 	for _, tt := range []struct {
 		id   string
 		want queuePlace
 	}{
-		{waiting[0].ID, queuePlace{1, 3, "", waiting[1].ID}},
-		{waiting[1].ID, queuePlace{2, 3, waiting[0].ID, waiting[2].ID}},
-		{waiting[2].ID, queuePlace{3, 3, waiting[1].ID, ""}},
+		{q.Cards[0].ID, queuePlace{1, 3, "", q.Cards[1].ID}},
+		{q.Cards[1].ID, queuePlace{2, 3, q.Cards[0].ID, q.Cards[2].ID}},
+		{q.Cards[2].ID, queuePlace{3, 3, q.Cards[1].ID, ""}},
 		{"nobody", queuePlace{0, 3, "", ""}},
 	} {
-		if got := placeOf(tt.id, waiting); got != tt.want {
+		if got := q.place(tt.id); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.id, got, tt.want)
 		}
 	}

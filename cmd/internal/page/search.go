@@ -43,16 +43,17 @@ type listView struct {
 
 // listedCard is a card's row in a list.
 type listedCard struct {
-	ID, Topic string
-	State     card.State
-	Issue     string   // the first line of what it answers
-	About     []string // project, age and what a reader should know
-	Current   bool     // it is the one shown beside the list
+	ID, Title  string
+	Path, Seen string // its page, and the fingerprint of its text
+	State      card.State
+	Issue      string   // the first line of what it answers
+	About      []string // project, age and what a reader should know
+	Current    bool     // it is the one shown beside the list
 }
 
 // listed makes c's row.
 func listed(c *card.Card, expired bool, counts usage.Counts) listedCard {
-	row := listedCard{ID: c.ID, Topic: c.Topic, State: c.State}
+	row := listedCard{ID: c.ID, Title: c.Title(), Path: cardPath(c.ID), State: c.State}
 	if len(c.Issue) > 0 {
 		row.Issue, _, _ = strings.Cut(strings.ReplaceAll(c.Issue[0], "`", ""), "\n")
 	}

@@ -177,6 +177,7 @@ func (s *Server) routes() {
 	// Only GET: so the mux itself answers another method with 405.
 	s.handle("GET /", func(http.ResponseWriter, *http.Request) error { return errNoPage })
 	s.handle("GET /review", s.showQueue)
+	s.handle("POST /review", s.decideMany)
 	s.handle("GET /review/{card}", cardPage(fromReview))
 	s.handle("POST /undo", s.undo)
 	s.handle("GET /cards", s.listCards)

@@ -16,6 +16,7 @@ run(async (story, args) => {
   const topic = () => page.getByRole("heading", { level: 1 }).innerText();
 
   await page.getByText("20 cards wait for you").waitFor();
+  await page.goto(story.origin + "/review?by=nothing");
   await press("j");
   await place("1 of 20 waiting");
   await press("j");
@@ -23,7 +24,7 @@ run(async (story, args) => {
   await press("k");
   await place("1 of 20 waiting");
   await page.setViewportSize({ width: 1280, height: 500 });
-  await page.goto(story.origin + "/review/draft19");
+  await page.goto(story.origin + "/review/draft19?by=nothing");
   await place("19 of 20 waiting");
   const rows = () => page.evaluate(() => {
     const box = (e) => e.getBoundingClientRect();
@@ -43,7 +44,7 @@ run(async (story, args) => {
   assert.ok(await bar(), "the buttons are out of sight beside a long card");
   await page.setViewportSize({ width: 360, height: 740 });
   assert.ok(await bar(), "the buttons are out of sight on a phone");
-  await page.goto(story.origin + "/review");
+  await page.goto(story.origin + "/review?by=nothing");
   const wide = await page.locator(".rows a").evaluateAll((all) => all.map((a) => a.getBoundingClientRect()).filter((r) => r.width < 250 || r.left < 0 || r.right > 360).length);
   assert.equal(wide, 0, "rows do not fit a phone");
   await page.setViewportSize({ width: 1280, height: 900 });
