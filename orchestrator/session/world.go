@@ -68,7 +68,11 @@ func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Op
 	o.Exclude, o.Home, o.Secrets = h.Excluded(), h.User, h.Secrets
 	if p.Task == "" {
 		o.AllTasks = true
-		return p.storeAround(h, o)
+		at, err := RealDir(p.Dir)
+		if err != nil {
+			return "", "", err
+		}
+		return storeAround(h, at, p.Dir == "", p.Begin, o)
 	}
 	st, err := taskdir.ReadState(h, p.Task)
 	if err != nil {
@@ -86,13 +90,9 @@ func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Op
 	return cmp.Or(p.Dir, st.Opened.Dir), h.StoreOf(&st.Opened), nil
 }
 
-// storeAround finds a directory that a task works in, and its store: dir itself, or, if it is
-// empty, the present directory or its nearest parent. With Begin it is otherwise dir itself.
-func (p Place) storeAround(h taskdir.Home, o *worldstate.Options) (world, store string, err error) {
-	at, err := RealDir(p.Dir)
-	if err != nil {
-		return "", "", err
-	}
+// storeAround finds a directory that a task works in, and its store: at itself or, with above, its nearest parent.
+// With begin it is otherwise at itself.
+func storeAround(h taskdir.Home, at string, above, begin bool, o *worldstate.Options) (world, store string, err error) {
 	for world := at; ; world = filepath.Dir(world) {
 		store := h.Store(world)
 		_, err := os.Stat(filepath.Join(store, "HEAD"))
@@ -102,14 +102,14 @@ func (p Place) storeAround(h taskdir.Home, o *worldstate.Options) (world, store 
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", "", fmt.Errorf("look for the store of %s: %w", world, err)
 		}
-		if p.Dir == "" && world != filepath.Dir(world) {
+		if above && world != filepath.Dir(world) {
 			continue
 		}
-		if st := movedTo(h, at, p.Dir == ""); st != nil {
+		if st := movedTo(h, at, above); st != nil {
 			o.Moved = st.Moved
 			return st.Opened.Dir, h.StoreOf(&st.Opened), nil
 		}
-		if !p.Begin {
+		if !begin {
 			return "", "", remedy.With(Usagef("no store for %s", at), remedy.FindStore, "")
 		}
 		return at, h.Store(at), nil
