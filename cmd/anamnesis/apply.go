@@ -30,16 +30,18 @@ func withTreeNames(args []string) []string {
 
 func (a *app) applyCommand() *cobra.Command {
 	var yes, keep bool
-	cmd := a.onTask(&cobra.Command{
-		Use:   "apply [TASK]",
+	cmd := &cobra.Command{
+		Use:   "apply TASK",
 		Short: "Bring the changes of a task's worktree to the directory that it was made of",
 		Long: `Show what a task that was begun with --worktree changed since, or since the last 'apply', and bring it to the
 directory that the worktree was made of, after a confirmation: all of it, or nothing. Files come, not commits.
 Text files that both changed are merged where their lines differ; other files that both changed are named, and
 nothing is applied. The worktree stays.`,
-	}, 0, 0, func(cmd *cobra.Command, svc *session.Service, task string, _ []string) error {
-		return a.apply(cmd, svc, task, yes, keep)
-	})
+		Args: cobra.ExactArgs(1),
+		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+			return a.apply(cmd, svc, args[0], yes, keep)
+		}),
+	}
 	cmd.Flags().BoolVar(&keep, "keep-mine", false, "leave files that both changed as they are here, and apply the others")
 	cmd.Flags().BoolVar(&yes, "yes", false, "apply without a question")
 	return cmd

@@ -506,3 +506,35 @@ passes:
 	d.types("/quit\n")
 	d.sees("continues it\n$")
 }
+
+// TestSeatWorktree: a second session works beside one that waits, in a worktree of its directory; what it changed comes
+// back after a look, while both are open. A session without a request leaves no worktree.
+func TestSeatWorktree(t *testing.T) {
+	d := onScreen(t, 100, 40, `turns:
+  - calls: [{name: WriteFile, arguments: {path: new.txt, content: "new\n"}}]
+  - reply: Worked.
+`)
+	d.types("git init -q && git -c user.name=n -c user.email=n@x commit -q --allow-empty -m one && echo commit''ted\n")
+	d.sees("committed")
+	d.types("anamnesis --worktree fix --model script:../words.yaml --approval auto --task one\n")
+	d.sees("w-forks/fix: a git worktree of", "Type a request")
+	d.types("Please work.\n")
+	d.answered("Worked.")
+	d.tmux("split-window", "-c", filepath.Join(d.dir, "w"), "sh")
+	d.types("clear; anamnesis apply one\n")
+	d.sees("+new", "apply these changes to", "[y/N]")
+	d.types("y\n")
+	d.sees("1 written, 0 deleted", "to go back: anamnesis world restore", "to remove the worktree: git -C")
+	d.types("clear; cat new.txt; exit\n")
+	d.gone("[y/N]")
+	d.types("/quit\n")
+	d.sees("'anamnesis resume one' continues it", "'anamnesis apply one' shows its changes")
+	d.types("clear; anamnesis --worktree --model script:../words.yaml\n")
+	d.sees("w-forks/1", "Type a request")
+	d.types("/quit\n")
+	d.until("return to the shell", func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "$") })
+	d.types("clear; ls ../w-forks; git worktree list | wc -l; echo lis''ted\n")
+	if screen := d.sees("listed"); !strings.Contains(screen, "fix\n2\n") {
+		t.Errorf("an unused worktree is left:\n%s", screen)
+	}
+}

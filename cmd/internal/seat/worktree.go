@@ -41,7 +41,10 @@ func (s *Seat) inTree(ctx context.Context, w Work, do func(context.Context, Work
 	}
 	what := "a copy of " + m.From
 	if m.Git {
-		what = fmt.Sprintf("a git worktree of %s, with its %d uncommitted changes,", m.From, m.Uncommitted)
+		what = "a git worktree of " + m.From
+	}
+	if m.Uncommitted > 0 {
+		what += fmt.Sprintf(", with its uncommitted changes (%d),", m.Uncommitted)
 	}
 	s.Warn(fmt.Sprintf("the task works in %s: %s without the files that git ignores", m.Root, what))
 	for _, l := range m.Left {

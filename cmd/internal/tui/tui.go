@@ -212,6 +212,9 @@ func (m *screen) quit() tea.Cmd {
 		if last, err := m.o.Service.LastOwnTask(m.o.Request.Dir); err != nil || last != m.o.Task {
 			again = "'anamnesis -r' lists it"
 		}
+		if m.o.Request.Worktree != nil {
+			again = "'anamnesis resume " + m.o.Task + "' continues it"
+		}
 		m.print(paint.Faint.Render("task " + m.o.Task + " · " + again))
 	}
 	return tea.Quit

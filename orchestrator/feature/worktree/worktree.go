@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -272,12 +273,14 @@ func (c *Changes) plan(ctx context.Context) (worldstate.Plan, error) {
 	return c.there.Plan(ctx, c.want, &worldstate.PlanOptions{Paths: c.paths, Base: c.now, OtherWorld: true})
 }
 
+var errUnmerged = errors.New("they cannot be merged")
+
 // merge merges a file that both changed by git merge-file. It fails where both changed the same lines, and where
 // one is no text.
 func (c *Changes) merge(ctx context.Context, base worldstate.ID, own, other *worldstate.Change) ([]byte, error) {
 	for _, change := range []*worldstate.Change{own, other} {
 		if change.Kind != worldstate.Modified || change.Secret || change.Old.Mode != change.New.Mode {
-			return nil, errors.New("they cannot be merged")
+			return nil, errUnmerged
 		}
 	}
 	dir, err := os.MkdirTemp("", "anamnesis-merge-")
@@ -294,8 +297,12 @@ func (c *Changes) merge(ctx context.Context, base worldstate.ID, own, other *wor
 			return nil, err
 		}
 	}
-	if _, err := (worldstate.GitCommand{Top: dir}).Run(ctx, "merge-file", "-q", "here", "base", "worktree"); err != nil {
+	var conflicts *exec.ExitError
+	_, err = worldstate.GitCommand{Top: dir}.Run(ctx, "merge-file", "-q", "here", "base", "worktree")
+	if errors.As(err, &conflicts) && conflicts.ExitCode() < 128 { // their number
 		return nil, errors.New("the same lines")
+	} else if err != nil {
+		return nil, errUnmerged
 	}
 	return os.ReadFile(filepath.Join(dir, "here"))
 }
