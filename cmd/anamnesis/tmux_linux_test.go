@@ -453,6 +453,35 @@ func TestSeatLost(t *testing.T) {
 	d.sees("> half a line")
 }
 
+// TestSeatCommand: a project's command is offered while it is typed, shown to the user before it is used for the
+// first time, and then becomes the request.
+func TestSeatCommand(t *testing.T) {
+	t.Parallel()
+	heavy(t)
+	d := onScreen(t, 100, 40, `turns:
+  - expect: [{contains: "Mend issue 12 in the parser."}]
+    reply: Mended.
+  - expect: [{contains: "Mend issue 13 in ."}]
+    reply: Mended again.
+`)
+	if err := os.MkdirAll(filepath.Join(d.dir, "w/.claude/commands"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.write("w/.claude/commands/fix.md", "---\ndescription: Mends an issue\nargument-hint: [issue] [where]\n---\nMend issue $1 in $2.\n")
+	d.types("anamnesis --model script:../words.yaml\n")
+	d.sees("\n>")
+	d.types("/fi")
+	d.sees("/fix        [issue] [where] Mends an issue")
+	d.types("x 12 'the parser'\n")
+	d.sees("Mend issue $1 in $2.\n", "Use them, as they and the files beside them are now?", "y approve · n not")
+	d.types("y")
+	d.answered("Mended.")
+	d.types("/fix 13\n")
+	d.answered("Mended again.")
+	d.types("/fx\n")
+	d.sees("! /fx is not a command")
+}
+
 // TestSeatUndo: /compact replaces a long step by a block, /why lists the block, and /undo
 // takes back the last change to files, not the answer after it. A user's file that a jump keeps is
 // not counted to the turn.

@@ -27,6 +27,7 @@ const (
 	SetUpModel      Kind = "set up a model"
 	ListAgents      Kind = "list agents"
 	ApproveAgent    Kind = "approve an agent" // the agent
+	ApproveSkills   Kind = "approve skills"
 	ListServers     Kind = "list MCP servers"
 	AddServer       Kind = "add an MCP server"
 	ApproveServer   Kind = "approve an MCP server"    // the server

@@ -15,6 +15,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/feature/question"
+	"anamnesis/orchestrator/feature/skill"
 	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
@@ -35,7 +36,7 @@ func (s *Service) Agents(dir string) (*agent.Loader, error) {
 
 // agentOptions are the options of a loader without a project's own specs.
 func (s *Service) agentOptions(dir string) *agent.Options {
-	o := &agent.Options{User: s.Home.Agents(), Tools: append(builtin.Names(), subagent.ToolName)}
+	o := &agent.Options{User: s.Home.Agents(), Tools: append(builtin.Names(), subagent.ToolName, skill.ToolName)}
 	for _, t := range s.o.Tools {
 		o.Tools = append(o.Tools, t.Spec().Name)
 	}

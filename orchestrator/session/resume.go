@@ -38,6 +38,9 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err := workspace.Locate(s.Home, st, set.TaskDir); err != nil {
 		return nil, fmt.Errorf("resume: %w", err)
 	}
+	if message, err = s.expand(ctx, st.Opened.Dir, message, c.Trust); err != nil {
+		return nil, err
+	}
 	goOn, err := continues(st, message)
 	if err != nil {
 		return nil, err

@@ -170,10 +170,11 @@ type Session struct {
 	// Opening are the warnings found while the task was opened.
 	Opening []string
 
-	task   *runtime.Task
-	home   taskdir.Home
-	client Client
-	done   func() // closes the sources of the task's tools
+	task    *runtime.Task
+	home    taskdir.Home
+	service *Service
+	client  Client
+	done    func() // closes the sources of the task's tools
 
 	reclaim func() bool // ends the offer of the directory; nil: none is made
 	yielded bool        // another process has the directory
@@ -227,6 +228,10 @@ func (s *Session) Say(ctx context.Context, text string) error {
 
 // Request records what the user wants next. Run answers it.
 func (s *Session) Request(ctx context.Context, text string) error {
+	text, err := s.service.expand(ctx, s.Dir, text, s.client.Trust)
+	if err != nil {
+		return err
+	}
 	return s.task.Ledger.Say(ctx, text, op.SourceRequest)
 }
 

@@ -8,7 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"anamnesis/anamnesis/quote"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/skill"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
@@ -36,13 +41,42 @@ func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Opti
 	trust, c := o.trust(), o.client
 	own := &command.Source{Folders: o.ToolFolders(dir), Trust: trust, Ask: c.Trust}
 	mo := mcp.Options{Dir: dir, Empty: o.Home.Empty(), Getenv: o.getenv, Program: o.o.Version, FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note}
-	opts.Sources = append(opts.Sources, own)
+	opts.Sources = append(opts.Sources, own, &skill.Source{Read: func() []skill.Skill { return o.Skills(dir) }, Trust: trust, Ask: c.Trust})
 	if len(servers) == 0 {
 		return func() {}, nil
 	}
 	set := mcp.Open(ctx, servers, mo)
 	opts.Sources = append(opts.Sources, set)
 	return set.Close, nil
+}
+
+// Skills returns the skills and slash commands of a directory, also those that nobody has approved.
+func (s *Service) Skills(dir string) []skill.Skill {
+	if real, err := RealDir(dir); err == nil { // otherwise opening a task reports it
+		dir = real
+	}
+	return skill.Read(s.Home.Config, s.Home.User, agent.ProjectDirs(dir))
+}
+
+// expand returns a request in which a slash command of the user or of the project is replaced by its
+// text. Other requests stay as they are.
+func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx context.Context, question string) bool) (string, error) {
+	if !strings.HasPrefix(text, "/") {
+		return text, nil
+	}
+	k, args := skill.Typed(s.Skills(dir), text)
+	if k == nil {
+		return text, nil
+	}
+	one := []skill.Skill{*k}
+	if _, waiting, err := skill.Approved(s.trust(), one); err != nil {
+		return "", err
+	} else if len(waiting) > 0 && (ask == nil || !ask(ctx, skill.Question(one))) {
+		return "", remedy.With(fmt.Errorf("/%s: the project brings it, and %w", k.Name, ErrNotApproved), remedy.ApproveSkills, "")
+	} else if err := skill.Approve(s.trust(), waiting); err != nil {
+		return "", err
+	}
+	return quote.Squash(text) + "\n\n" + k.Expand(args), nil
 }
 
 // ToolFolders returns the folders of command tools of a directory, the user's own first: no

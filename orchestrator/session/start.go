@@ -153,6 +153,10 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	if info, err := os.Stat(r.Dir); err != nil || !info.IsDir() {
 		return nil, settingf("dir", " %s: not a directory; make it first", r.Dir)
 	}
+	var err error
+	if r.Text, err = s.expand(ctx, r.Dir, r.Text, c.Trust); err != nil {
+		return nil, err
+	}
 	o := &opening{Service: s, Settings: r.Settings, client: c}
 	who, err := o.pickAgent(ctx, r.Dir, r.Agent)
 	if err != nil {
@@ -217,7 +221,7 @@ func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, op
 	o.warnings = nil
 	o.refused(t)
 	err = o.sandbox(ctx, t)
-	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, client: o.client, done: done}
+	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, service: o.Service, client: o.client, done: done}
 	if err != nil {
 		return nil, JoinClose(err, s.Close())
 	}

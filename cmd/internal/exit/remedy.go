@@ -78,6 +78,7 @@ func words(k remedy.Kind) string {
 		remedy.NameServer:      "set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, or start Ollama; 'anamnesis config' shows where a name is set",
 		remedy.SetUpModel:      "set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, and name the model with --model; or start Ollama with a model pulled; 'anamnesis demo' needs neither",
 		remedy.ListAgents:      "'anamnesis agent list' shows those there are",
+		remedy.ApproveSkills:   "'anamnesis skills approve' shows it and asks",
 		remedy.ApproveAgent:    "'anamnesis agent approve %' shows it and asks",
 		remedy.ListServers:     "'anamnesis mcp list' shows them",
 		remedy.AddServer:       "'anamnesis mcp add' adds one",

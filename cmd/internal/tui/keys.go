@@ -250,7 +250,13 @@ func (m *screen) submit() tea.Cmd {
 		return nil
 	case strings.HasPrefix(text, "!"):
 		return m.shell(strings.TrimSpace(text[1:]))
-	case m.running || m.opening:
+	}
+	return m.ask(text)
+}
+
+// ask sends a request, or queues it while the agent works.
+func (m *screen) ask(text string) tea.Cmd {
+	if m.running || m.opening {
 		m.queue.Add(text)
 		return nil
 	}

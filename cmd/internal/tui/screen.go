@@ -77,7 +77,7 @@ func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
 	m := &screen{scrollback: newScrollback(o.Out, o.Theme), o: o, ctx: ctx, feed: f,
 		now: time.Now(), st: new(state.State)}
 	m.words.reset(o.Request.Dir)
-	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered())
+	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered(o.Service.Skills(o.Request.Dir)))
 	return m
 }
 

@@ -19,14 +19,18 @@ import (
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/report"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/skill"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/spelling"
 )
 
-// maxPrintedLines bounds what a command prints.
-const maxPrintedLines = 400
+// Limits of what is shown.
+const (
+	maxPrintedLines = 400 // that a command prints
+	maxAbout        = 200 // of the description of a user's command
+)
 
 // verb is a slash command.
 type verb struct {
@@ -62,9 +66,15 @@ func verbs() []verb {
 	}
 }
 
-func offered() (out []editor.Verb) {
+// offered lists the commands to complete: the program's, then those of the user and the project.
+func offered(skills []skill.Skill) (out []editor.Verb) {
 	for _, v := range verbs() {
 		out = append(out, editor.Verb{Name: v.name, About: v.about})
+	}
+	for _, k := range skills {
+		if k.Err == nil {
+			out = append(out, editor.Verb{Name: "/" + k.Name, About: strings.TrimSpace(k.Hint + " " + quote.CutBytes(k.Description, maxAbout))})
+		}
 	}
 	return out
 }
@@ -82,6 +92,11 @@ func (m *screen) command(line string) tea.Cmd {
 		names = append(names, v.name)
 		if strings.HasPrefix(v.name, words[0]) {
 			fits, could = append(fits, v), append(could, v.name)
+		}
+	}
+	if len(fits) != 1 || fits[0].name != words[0] {
+		if k, _ := skill.Typed(m.o.Service.Skills(m.o.Request.Dir), line); k != nil {
+			return m.ask(line)
 		}
 	}
 	if len(fits) != 1 {

@@ -85,6 +85,7 @@ func programs() []program {
 		// Agents: a session starts.
 		{"Claude Code, hooks, permissions and MCP servers", ".claude/settings.json .claude/settings.local.json " +
 			".claude/hooks/ .claude/agents/ .claude/commands/ .claude/skills/ .mcp.json"},
+		{"agents, skills and commands", ".agents/skills/ .agents/commands/"},
 		{"Cursor, hooks, MCP servers and start commands", ".cursor/mcp.json .cursor/hooks.json .cursor/environment.json"},
 		{"Gemini CLI, MCP servers and hooks", ".gemini/settings.json"},
 		{"Codex, MCP servers, hooks and notify", ".codex/config.toml .codex/hooks.json"},

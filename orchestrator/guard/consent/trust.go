@@ -36,6 +36,9 @@ func (a Approval) equal(b Approval) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Dir == b.Dir
 }
 
+// Covers reports whether an approval is one of what b describes.
+func (a Approval) Covers(b Approval) bool { return a.equal(b) && a.Hash == b.Hash }
+
 // Place returns the name of the private cache of what was approved, the same for every
 // content.
 func (a Approval) Place() string {
@@ -65,7 +68,7 @@ func (t *Trust) Granted(a Approval) (guard.Grants, bool, error) {
 		return guard.Grants{}, false, nil
 	}
 	all, err := t.List()
-	i := slices.IndexFunc(all, func(b Approval) bool { return b.equal(a) && b.Hash == a.Hash })
+	i := slices.IndexFunc(all, func(b Approval) bool { return b.Covers(a) })
 	if i < 0 {
 		return guard.Grants{}, false, err
 	}
@@ -105,12 +108,11 @@ func (t *Trust) List() ([]Approval, error) {
 	return all, nil
 }
 
-// Approve records an approval. It replaces an earlier one of the same kind, name and
-// directory.
-func (t *Trust) Approve(a Approval) error {
+// Approve records approvals. They replace earlier ones of the same kind, name and directory.
+func (t *Trust) Approve(as ...Approval) error {
 	return t.change(func(all []Approval) []Approval {
-		all = slices.DeleteFunc(all, a.equal)
-		return append(all, a)
+		all = slices.DeleteFunc(all, func(b Approval) bool { return slices.ContainsFunc(as, b.equal) })
+		return append(all, as...)
 	})
 }
 

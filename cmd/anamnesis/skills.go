@@ -1,0 +1,62 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/feature/skill"
+	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/session"
+)
+
+// skillsCommand is the family of verbs over skills and slash commands.
+func (a *app) skillsCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "skills",
+		Short: "List and approve skills and slash commands",
+		Long: `Skills are folders with a SKILL.md in .agents/skills, .claude/skills and skills of the program's configuration,
+slash commands are files in the folders commands beside them: of a project and of your home. A project's count only
+after you approved their current content.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List the skills and slash commands of a directory",
+		RunE: a.withService(func(_ *cobra.Command, _ []string, svc *session.Service) error {
+			all, err := svc.ListSkills(dir)
+			if err != nil {
+				return err
+			}
+			return a.show(all, func() {
+				for _, k := range all {
+					a.println(view.Line(fmt.Sprintf("%-20s %-8s %s", k.Name, k.Scope, cmp.Or(k.Fault, k.Description)), a.out().Width))
+				}
+			})
+		}),
+	}
+	approve := a.approveCommand(&cobra.Command{
+		Use: "approve", Short: "Show a project's skills and slash commands that are not approved, and approve them",
+	}, func(context.Context, []string) (p pending, err error) {
+		svc, err := a.service()
+		if err != nil {
+			return p, err
+		}
+		trust := consent.OpenTrust(svc.Home.Approvals())
+		_, waiting, err := skill.Approved(trust, svc.Skills(dir))
+		p = pending{what: "skills", question: "Approve them?", text: skill.Question(waiting) + "\n"}
+		if len(waiting) > 0 {
+			p.approve = func() error { return skill.Approve(trust, waiting) }
+		}
+		return p, err
+	})
+	cmd.AddCommand(a.jsonFlag(list, "one JSON array"), approve)
+	return cmd
+}
