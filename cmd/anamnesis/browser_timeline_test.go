@@ -27,6 +27,7 @@ const timelineWords = `turns:
       - {name: jump_to_step, arguments: {step_id: 1, reason: "counting up leads nowhere: a_word_without_any_place_to_break_that_is_far_wider_than_the_window_of_a_phone_and_than_half_of_a_desk"}}
   - reply: I write the greeting.
     calls:
+      - {name: SetTodoList, arguments: {todos: [{title: Look around, status: done}, {title: Write the greeting, status: in_progress}]}}
       - {name: WriteFile, arguments: {path: hello.txt, content: "Hello, browser.\n"}}
   - reply: The greeting is written.
 passes:

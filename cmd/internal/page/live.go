@@ -61,6 +61,7 @@ type news struct {
 	Live     liveView
 	Standing *standing       // nil: as before
 	Tree     *treeView       // nil: as before
+	Course   *course         // with the tree
 	Whole    *opsView        // replaces the operations shown
 	Same     *picture.Group  // to add to the last step shown
 	More     []picture.Group // steps to add
@@ -133,7 +134,8 @@ func (w *watch) news(v shown, after, first uint64, version string) news {
 	n := news{Path: taskPath(w.id)}
 	if version != w.version() {
 		tree := w.tree(v)
-		n.Tree = &tree
+		course := w.course()
+		n.Tree, n.Course = &tree, &course
 	}
 	if first == 0 || w.last == after {
 		return n

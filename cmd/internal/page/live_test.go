@@ -302,7 +302,8 @@ func TestReportHead(t *testing.T) {
 	page := s.get(t, "/tasks/task_1")
 	wantIn(t, "the page", page, `hx-get="/tasks/task_1/report" hx-trigger="load"`)
 	wantIn(t, "the report", s.get(t, "/tasks/task_1/report", asPart), "<dt>Asked</dt><dd>Do it.",
-		`step 2, back to 1: the &lt;b&gt;wrong&lt;/b&gt; way <a href="/tasks/task_1/ops/16">op 16</a>`)
+		`<div id="figures" hx-swap-oob="innerHTML">`)
+	wantIn(t, "the jumps", page, `<a href="/tasks/task_1/ops/16">↩ 2 back to 1</a> <span class="quiet">by the agent</span><div>the &lt;b&gt;wrong&lt;/b&gt; way</div>`)
 	w.end("done")
 	wantIn(t, "the news", s.get(t, nextOf(t, page), asPart), `<section id="report" aria-label="Report" hx-swap-oob="outerHTML"`)
 	wantIn(t, "the report", s.get(t, "/tasks/task_1/report", asPart), "<dt>Ended</dt><dd>done")

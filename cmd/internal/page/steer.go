@@ -32,40 +32,45 @@ func did(name string) string {
 	}[name]
 }
 
-// steer performs what a form of a task's page asks for.
-func (s *Server) steer(w http.ResponseWriter, r *http.Request) error {
+// say sends what a form of a task's page holds to its agent.
+func (s *Server) say(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	id, act, ctx := r.PathValue("task"), r.PostForm.Get("act"), r.Context()
-	var err error
-	switch act {
-	case "say":
-		err = s.tasks.Say(ctx, id, strings.TrimSpace(r.PostForm.Get("text")))
-	case "stop":
-		err = s.tasks.Stop(ctx, id, "the page")
-	case "jump":
-		j, bad := s.jumpOf(r)
-		if bad != nil {
-			return bad
-		}
-		var res session.Jumped
-		// A browser that leaves does not cut off a jump.
-		res, err = s.tasks.Jump(context.WithoutCancel(ctx), id, "", j, session.Client{})
-		if len(res.Warnings) > 0 && err == nil {
-			return s.render(w, http.StatusOK, "problem", view{Title: did("jump"), Body: strings.Join(res.Warnings, "\n")})
-		}
-		if res.Scheduled {
-			act = "scheduled"
-		}
-	default:
-		return refuse(http.StatusBadRequest, "%q is nothing that can be done to a task.", act)
+	return redirectDid(w, r, "say", s.tasks.Say(r.Context(), r.PathValue("task"), strings.TrimSpace(r.PostForm.Get("text"))))
+}
+
+// stop ends a task's turn.
+func (s *Server) stop(w http.ResponseWriter, r *http.Request) error {
+	return redirectDid(w, r, "stop", s.tasks.Stop(r.Context(), r.PathValue("task"), "the page"))
+}
+
+// jump performs a jump that planJump has shown.
+func (s *Server) jump(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
 	}
+	j, err := s.jumpOf(r)
 	if err != nil {
 		return err
 	}
-	http.Redirect(w, r, taskPath(id)+"?did="+act, http.StatusSeeOther)
-	return nil
+	// A browser that leaves does not cut off a jump.
+	res, err := s.tasks.Jump(context.WithoutCancel(r.Context()), r.PathValue("task"), "", j, session.Client{})
+	if len(res.Warnings) > 0 && err == nil {
+		return s.render(w, http.StatusOK, "problem", view{Title: did("jump"), Body: strings.Join(res.Warnings, "\n")})
+	}
+	if res.Scheduled {
+		return redirectDid(w, r, "scheduled", err)
+	}
+	return redirectDid(w, r, "jump", err)
+}
+
+// redirectDid redirects to the task's page, which says what was done.
+func redirectDid(w http.ResponseWriter, r *http.Request, name string, err error) error {
+	if err == nil {
+		http.Redirect(w, r, taskPath(r.PathValue("task"))+"?did="+name, http.StatusSeeOther)
+	}
+	return err
 }
 
 // jumpOf reads the jump that a form or an address asks for.

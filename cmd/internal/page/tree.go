@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
@@ -23,8 +25,30 @@ type treeView struct {
 	First, Last   int        // rows shown, from 1
 	Total         int
 	Before, After string
-	Goal, Curve   string // how the goal's checks went: in words, and as an SVG path
-	Tokens        string // of the requests to the model, against its limits
+}
+
+// maxJumpsListed is how many jumps a task's page lists; the tree shows all.
+const maxJumpsListed = 40
+
+// course is how a task went, beside its report.
+type course struct {
+	Path        string
+	Jumps       []timeline.Arc // the newest first
+	More        int            // jumps before these
+	Goal, Curve string         // how the goal's checks went: in words, and as an SVG path
+	Todos       []op.Todo
+	Tokens      string // of the requests to the model, against its limits
+}
+
+func (w *watch) course() course {
+	st := w.builder.State()
+	c := course{Path: taskPath(w.id), Jumps: w.builder.Tree().Arcs, Todos: st.Todos, Tokens: requestTokens(w.builder.Requests())}
+	slices.Reverse(c.Jumps)
+	c.More = max(0, len(c.Jumps)-maxJumpsListed)
+	c.Jumps = c.Jumps[:len(c.Jumps)-c.More]
+	_, c.Goal = st.Goal.Curve()
+	c.Curve = picture.Curve(st.Goal.Heights())
+	return c
 }
 
 // tree returns a part of the tree.
@@ -33,9 +57,6 @@ func (w *watch) tree(v shown) treeView {
 	nodes, from := whole.Window(v.row, picture.RowsShown)
 	t := treeView{Drawing: picture.Draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from +
 		len(nodes), Total: len(whole.Nodes)}
-	goal := &w.builder.State().Goal
-	_, t.Goal = goal.Curve()
-	t.Curve, t.Tokens = picture.Curve(goal.Heights()), requestTokens(w.builder.Requests())
 	t.Items, t.Ends = picture.Items(nodes)
 	if from > 0 {
 		v.row = max(from-picture.RowsShown, 0)

@@ -54,6 +54,7 @@ type dot struct {
 	X, Y               int
 	Class              string
 	Compacted, Current bool
+	Failed             bool
 }
 
 // Draw draws a number of rows, beginning at row from.
@@ -66,7 +67,7 @@ func Draw(tree timeline.Tree, from, rows int) Drawing {
 		}
 	}
 	for i, n := range tree.Nodes[from : from+rows] {
-		d.Nodes = append(d.Nodes, dot{laneX(n.Lane), rowY(i), dotClass(n), n.Compacted, n.Current})
+		d.Nodes = append(d.Nodes, dot{laneX(n.Lane), rowY(i), dotClass(n), n.Compacted, n.Current, n.Failed > 0})
 	}
 	for i := len(tree.Arcs) - 1; i >= 0; i-- {
 		a := tree.Arcs[i]

@@ -12,7 +12,7 @@ run(async (story, args) => {
   const task = page.getByRole("link", { name: args.task });
   for (const end = Date.now() + wait; (await task.count()) === 0 && Date.now() < end;) await page.reload(); // it is only beginning
   await task.click();
-  const question = page.locator("#standing form");
+  const question = page.getByRole("form", { name: "What the task asks" });
   await question.locator("pre", { hasText: "touch '<b>asked</b>'" }).waitFor();
   await story.accessible(page, "a question");
 
@@ -20,7 +20,12 @@ run(async (story, args) => {
   await question.getByLabel("why").fill("use another name");
   await question.getByLabel("why").press("Enter");
   await question.locator("pre", { hasText: "touch other" }).waitFor();
-  await question.getByRole("button", { name: "yes" }).click();
+  await page.getByLabel("To the agent").fill("half a th");
+  await page.evaluate(() => { window.sameDocument = true; });
+  await question.evaluate((form) => fetch(form.action, { method: "POST", body: new URLSearchParams({ op: form.op.value, answer: "yes" }) })); // from another browser
+  await question.waitFor({ state: "detached" });
+  assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again");
+  assert.equal(await page.getByLabel("To the agent").inputValue(), "half a th", "what was typed is lost with the question");
   await page.locator(".ops .what", { hasText: "tail -f notes.txt" }).last().waitFor();
   assert.equal(await question.count(), 0, "a question that was answered is still shown");
 

@@ -52,6 +52,24 @@ async function tree(page) {
   assert.equal(rows.length, dots.length);
   rows.forEach((y, i) => assert.ok(Math.abs(y - dots[i]) <= 2, `row ${i}: the text at ${y}, its sign at ${dots[i]}`));
   assert.equal(await page.locator(".tree svg .jump").count(), 1);
+  assert.equal(await page.locator(".tree svg .cross").count(), 1, "a failed call is shown by its form");
+  assert.equal(await page.locator(".tree .chip, .tree .sign").count(), 0, "the list repeats what the drawing shows");
+}
+
+// head: the report comes first, then the jumps with their reasons, the todo list and the cost, then the steps.
+async function head(page) {
+  await page.locator("#report dt", { hasText: "Ended" }).waitFor();
+  const jump = page.locator(".jumps li");
+  assert.match(await jump.innerText(), /^↩ 4 back to 1 by the agent\ncounting up leads nowhere/);
+  await page.locator("#figures dt", { hasText: "Cost" }).waitFor();
+  assert.deepEqual((await page.locator(".todos li").allInnerTexts()).map((t) => t.replaceAll("\n", " ")), ["☑ Look around done", "▸ Write the greeting in progress"]);
+  assert.equal(await page.locator("#report dt", { hasText: "Paths left" }).count(), 0, "the jumps are shown twice");
+  const order = await page.evaluate(() => ["report", "course", "tree", "oplist"].map((id) => document.getElementById(id))
+    .every((e, i, all) => i === 0 || (all[i - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0));
+  assert.ok(order, "the steps come before the report");
+  await jump.getByRole("link").click();
+  await opened(page, "Operation");
+  await page.goBack();
 }
 
 async function byPointer(page) {
@@ -113,6 +131,7 @@ async function byKey(page) {
 run(async (story, args) => {
   const page = await story.open();
   await follow(page, args);
+  await head(page);
   await tree(page);
   await byPointer(page);
   await byKey(page);
