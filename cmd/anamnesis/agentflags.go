@@ -40,7 +40,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.Approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.StringVar(&f.WhenAsked, "when-asked", "",
 		"without a terminal, wait for an answer from elsewhere, refuse what asks, or stop (default: wait if a notifier other than the bell is configured, else refuse)")
-	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
+	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets images (default: if its name is known to take them)")
 	fl.StringVar(&f.Sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
 	fl.IntVar(&f.Limits.Steps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", state.DefaultMaxSteps))
 	fl.IntVar(&f.Limits.Tokens, "max-tokens", 0, "tokens that the whole task may use, prompts and replies; a jump returns none (default: no limit)")

@@ -158,6 +158,7 @@ type UserSaid struct {
 	Text     string `json:"text"`
 	Source   Source `json:"source"`
 	Question string `json:"question,omitempty"` // what they answered, with its choices
+	Parts    []Part `json:"parts,omitempty"`    // images; Text names each
 }
 
 // CardRef names one card that was shown.

@@ -36,8 +36,8 @@ type Message struct {
 	// Extra is what the provider Origin put beside its reply; assistant only. See op.ModelReplied.
 	Extra  map[string]json.RawMessage `json:",omitempty"`
 	Origin string                     `json:",omitempty"`
-	// Parts are the images of a tool's result; its text names them. A model that takes no
-	// images ignores them.
+	// Parts are the images of a tool's result or of a user's words; the text names them. For a
+	// model that takes no images, a line says so instead.
 	Parts []op.Part `json:",omitempty"`
 }
 

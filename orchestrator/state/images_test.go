@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"anamnesis/opstream/op"
@@ -50,6 +51,9 @@ func TestImagesInContext(t *testing.T) {
 	if got := seen(s); !reflect.DeepEqual(got, []int{1, 1, 0}) {
 		t.Errorf("images %v: the third has no room", got)
 	}
+	if chat := s.Context.Chat(); !strings.Contains(chat[len(chat)-1].Text, "The images are left out") {
+		t.Errorf("nothing says so: %+v", chat[len(chat)-1])
+	}
 	data, err := Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -71,5 +75,25 @@ func TestImagesInContext(t *testing.T) {
 	}
 	if got := seen(s); !reflect.DeepEqual(got, []int{0, 1, 0, 1}) {
 		t.Errorf("after masking the first: images %v, want room for a fourth", got)
+	}
+}
+
+// The user's images stay with their words when a pass replaces those.
+func TestUserImages(t *testing.T) {
+	s := new(State)
+	picture := []op.Part{{Kind: op.PartImage, MIME: "image/png", Base64: make([]byte, 100), Width: 56, Height: 28}}
+	for i, b := range []op.Body{
+		&op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "[image 1: a.png]", Source: op.SourceRequest, Parts: picture}, &op.UserSaid{Text: "And?", Source: op.SourceSteer},
+	} {
+		if err := Fold(s, op.Op{Seq: uint64(i + 1), Tok: 10, Body: b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if chat := s.Context.Chat(); len(chat) != 1 || !reflect.DeepEqual(chat[0].Parts, picture) || !strings.HasSuffix(chat[0].Text, "And?") {
+		t.Fatalf("merged: %+v", chat)
+	}
+	s.Context.Compact(projection.Pass{PassDone: &op.PassDone{Ranges: []op.Range{{First: 2, Last: 3}}, Block: "b", Words: "w"}, Seq: 4, Tok: 10})
+	if chat := s.Context.Chat(); len(chat) != 1 || !reflect.DeepEqual(chat[0].Parts, picture) || s.Context.Tokens != 10+10+2 {
+		t.Errorf("after a pass: %+v, %d tokens", chat, s.Context.Tokens)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	gopenai "github.com/sashabaranov/go-openai"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
 )
 
 // Images sets whether images are sent.
@@ -49,20 +50,27 @@ func (c *Client) sees() bool {
 	return regexp.MustCompile(seeing).MatchString(name)
 }
 
-// gallery collects the images of tool results. Tool messages can hold text only, so the images
-// follow all the results of a reply, in a user message that names their origin, or before the
-// user's words.
+// unseen is what a model that takes no images gets in their place.
+const unseen = "\n[This model takes no images, or its endpoint refused them: only the text above is known.]"
+
+// gallery collects the images of tool results and of the user's words. Tool messages can hold text
+// only, so the images follow all the results of a reply, in a user message that names their
+// origin, or before the user's words.
 type gallery struct {
 	parts []gopenai.ChatMessagePart
 }
 
-// add takes the images of one result.
-func (g *gallery) add(tool, call string, parts []op.Part) {
-	for i, p := range parts {
+// add takes the images of one message.
+func (g *gallery) add(m *model.Message) {
+	origin := "from the user"
+	if m.Role == model.RoleTool {
+		origin = fmt.Sprintf("in the result of %s, call %s", m.Name, m.CallID)
+	}
+	for i, p := range m.Parts {
 		if p.Kind != op.PartImage {
 			continue
 		}
-		text := fmt.Sprintf("[image %d of %d in the result of %s, call %s]", i+1, len(parts), tool, call)
+		text := fmt.Sprintf("[image %d of %d %s]", i+1, len(m.Parts), origin)
 		url := "data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Base64)
 		g.parts = append(g.parts,
 			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: text},

@@ -2,7 +2,9 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"anamnesis/opstream/op"
@@ -45,6 +47,8 @@ func TestImages(t *testing.T) {
 		"words":     {ImagesSend, []model.Message{{Role: model.RoleUser, Text: "And?"}}, `[{"role":"user","content":[` + label + `,{"type":"text","text":"And?"}]}]`},
 		"assistant": {ImagesSend, []model.Message{{Role: model.RoleAssistant, Text: "Ah."}}, `[{"role":"user","content":[` + label + `]},{"role":"assistant","content":"Ah."}]`},
 		"never":     {ImagesNever, nil, `[]`},
+		"the user's": {ImagesSend, []model.Message{{Role: model.RoleUser, Text: "[image 1: a.png]", Parts: picture[:1]}}, `[{"role":"user","content":[` + label +
+			`,{"type":"text","text":"[image 1 of 1 from the user]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,YWJj"}},{"type":"text","text":"[image 1: a.png]"}]}]`},
 	} {
 		e := serve(t, sse(content("ok"), finish("stop"), doneEvent))
 		if _, err := ask(t, e.client(t, func(o *Options) { o.Images = tc.images }), chat(tc.after...)); err != nil {
@@ -54,8 +58,26 @@ func TestImages(t *testing.T) {
 		if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := e.request(t)["messages"].([]any)[4:]; !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
+		messages := e.request(t)["messages"].([]any)
+		if text := messages[2].(map[string]any)["content"].(string); strings.Contains(text, "takes no images") != (tc.images == ImagesNever) {
+			t.Errorf("%s: the result is %q", name, text)
+		}
+		if got := messages[4:]; !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
 			t.Errorf("%s: %v\nwant %v", name, got, want)
+		}
+	}
+}
+
+// A refusal of an image does not end the task: the images are left out from then on.
+func TestImageRefused(t *testing.T) {
+	for _, says := range []string{
+		"messages.2.content.1.image.source.base64: image exceeds 5 MB maximum: 6032204 bytes > 5242880 bytes", "Could not process image",
+		"You uploaded an unsupported image. Please make sure your image is valid.", "Invalid base64 image_url.", "The image data you provided does not represent a valid image.",
+	} {
+		c := &Client{o: Options{Model: "gpt-4o"}}
+		fault := &model.Fault{Kind: model.FaultHTTP, Status: 400, Err: errors.New(says)}
+		if name := c.learn(fault, model.Request{}, &written{}); name != op.RepairHistory+":no images" || c.sees() {
+			t.Errorf("%s: learned %q, still sends images: %v", says, name, c.sees())
 		}
 	}
 }

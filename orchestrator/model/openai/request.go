@@ -15,7 +15,7 @@ import (
 )
 
 // written is a request in go-openai's types, and the message of the history that each of its messages
-// stands for; nil for pictures.
+// stands for; nil for images.
 type written struct {
 	gopenai.ChatCompletionRequest
 	from []*model.Message
@@ -44,6 +44,9 @@ func (c *Client) request(r model.Request) (*written, error) {
 			words := ""
 			if m.Role == model.RoleUser {
 				words = m.Text
+				if sees {
+					pictures.add(m)
+				}
 			}
 			if shown, ok := pictures.show(words); ok {
 				add(shown, nil)
@@ -52,10 +55,14 @@ func (c *Client) request(r model.Request) (*written, error) {
 				}
 			}
 		}
-		add(message(m), m)
-		if sees {
-			pictures.add(m.Name, m.CallID, m.Parts)
+		out := message(m)
+		switch {
+		case sees && m.Role == model.RoleTool:
+			pictures.add(m)
+		case !sees && len(m.Parts) > 0:
+			out.Content += unseen
 		}
+		add(out, m)
 	}
 	if shown, ok := pictures.show(""); ok {
 		add(shown, nil)

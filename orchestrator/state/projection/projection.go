@@ -28,7 +28,7 @@ type Context struct {
 	Waiting map[string]bool // ids of the calls without a result
 
 	off    bool // it stays empty: see Off
-	images int  // bytes of the images in Entries
+	images int  // bytes of the images in Entries and Held
 }
 
 // Off returns a context that stays empty.
@@ -36,7 +36,7 @@ func Off() Context { return Context{off: true} }
 
 // Restored returns the context that a snapshot stored.
 func Restored(c Context) Context {
-	for _, e := range c.Entries {
+	for _, e := range slices.Concat(c.Entries, c.Held) {
 		for _, part := range e.Msg.Parts {
 			c.images += len(part.Base64)
 		}
@@ -144,6 +144,7 @@ func (p *Context) user(o op.Op, kind EntryKind, text string, tok int) {
 		return
 	}
 	e := Entry{Seq: o.Seq, Step: o.Step, Kind: kind, Tok: tok, Msg: model.Message{Role: model.RoleUser, Text: text}}
+	p.attachImages(&e.Msg, o.Body)
 	p.Tokens += tok
 	if p.Asking || len(p.Waiting) > 0 {
 		p.Held = append(p.Held, e)
@@ -313,10 +314,15 @@ func (p *Context) Compact(b Pass) {
 		p.Tokens += words
 		p.Entries = append(p.Entries, Entry{Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words, Msg: model.Message{Role: model.RoleUser, Text: b.Words}})
 	}
+	last := len(p.Entries) - 1
 	for _, e := range rest {
 		if b.takes(e) {
 			p.Tokens -= e.Tok
-			p.unlook(&e.Msg)
+			if e.Msg.Role == model.RoleUser { // the user's images stay with their words
+				p.keepImages(&p.Entries[last], e.Msg.Parts)
+			} else {
+				p.unlook(&e.Msg)
+			}
 			continue
 		}
 		p.Entries = append(p.Entries, e)
@@ -376,6 +382,7 @@ func (p *Context) Each(visit func(m model.Message, of []Entry)) {
 			texts := []string{m.Text}
 			for ; i < len(entries) && entries[i].Msg.Role == model.RoleUser; i++ {
 				texts = append(texts, entries[i].Msg.Text)
+				m.Parts = slices.Concat(m.Parts, entries[i].Msg.Parts)
 			}
 			m.Text = strings.Join(texts, "\n\n")
 			visit(m, entries[first:i])

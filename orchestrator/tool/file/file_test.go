@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,6 +95,12 @@ func TestReadFile(t *testing.T) {
 	put(t, env, "bin", "ELF\x00\x01")
 	put(t, env, "pdf", "%PDF-1.7 text")
 	put(t, env, "png", "\x89PNG\r\n\x1a\n\x00\x00\x00")
+	put(t, env, "text.png", "no image\n")
+	var dot bytes.Buffer
+	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		t.Fatal(err)
+	}
+	put(t, env, "dot.png", dot.String())
 	tests := []struct {
 		name  string
 		args  map[string]any
@@ -116,7 +124,9 @@ func TestReadFile(t *testing.T) {
 		{"one newline", map[string]any{"path": "newline"}, "     1\t\n[", "[lines 1-1; total_lines: 1; has_more: false]", false},
 		{"binary", map[string]any{"path": "bin"}, "ReadFile: bin: is a binary file", "xxd", true},
 		{"PDF", map[string]any{"path": "pdf"}, "ReadFile: pdf: is a binary file (application/pdf", "", true},
-		{"PNG", map[string]any{"path": "png"}, "ReadFile: png: is a binary file (image/png, 11 bytes)", "", true},
+		{"a damaged PNG", map[string]any{"path": "png"}, "ReadFile: png: is an image that cannot be shown: it is damaged: unexpected EOF (11 bytes).", "", true},
+		{"a text called PNG", map[string]any{"path": "text.png"}, "     1\tno image\n", "[lines 1-1; total_lines: 1; has_more: false]", false},
+		{"a PNG", map[string]any{"path": "dot.png"}, "[image 1: dot.png: image/png, 3x2 pixels, 75 bytes]", "[image 1: dot.png: image/png, 3x2 pixels, 75 bytes]", false},
 	}
 	for _, tt := range tests {
 		r := call(t, env, file.ReadFile(nil), tt.args)

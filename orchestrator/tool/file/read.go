@@ -11,10 +11,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/tool"
 )
 
-// ReadFile is the tool that shows a text file's lines with their numbers. allowSecrets are
+// ReadFile is the tool that shows a text file's lines with their numbers, or an image. allowSecrets are
 // doublestar patterns over paths relative to the world: files that look like secrets and may
 // be read.
 func ReadFile(allowSecrets []string) tool.Tool { return readFile{allowSecrets} }
@@ -26,7 +28,7 @@ const maxOffset = 1 << 30
 func (readFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "ReadFile",
-		Description: fmt.Sprintf("Read a text file. Each line is prefixed with its number and a tab, as in \"   12\\ttext\"; the prefix is not part of the file. "+
+		Description: fmt.Sprintf("Read a text file or an image (PNG, JPEG, WebP, GIF). Each line of a text is prefixed with its number and a tab, as in \"   12\\ttext\"; the prefix is not part of the file. "+
 			"Returns at most %d lines, %d KB, and %d characters of a line; the last line of the result says how many lines there are and where to continue.",
 			MaxLines, MaxBytes>>10, MaxLineRunes),
 		Schema: tool.Params(
@@ -88,6 +90,9 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	defer f.Close()
 	secrets := env.Redaction()
 	page, err := readPage(ctx, f, w, secrets)
+	if err == nil && page.binary != "" && picture.Format(page.head) != "" {
+		return readImage(t, f), nil
+	}
 	switch {
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("read %s: %w", t.rel, ctx.Err())
@@ -102,9 +107,31 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	return res, nil
 }
 
+// readImage returns an image file as a part of the result.
+func readImage(t *target, f *os.File) tool.Result {
+	_, err := f.Seek(0, io.SeekStart)
+	if err != nil {
+		return result("ReadFile", t.fault(err))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, picture.MaxFileBytes+1))
+	if err != nil {
+		return result("ReadFile", t.fault(err))
+	}
+	p, description, err := picture.Fit(data)
+	if err != nil {
+		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is an image that cannot be shown: %v (%d bytes)", err, t.info.Size())})
+	}
+	p.Name = t.rel
+	return tool.Result{
+		Text:  fmt.Sprintf("[image 1: %s: %s]", t.rel, description),
+		Parts: []op.Part{p}, Reads: []string{t.rel}, Display: fmt.Sprintf("image, %dx%d pixels", p.Width, p.Height),
+	}
+}
+
 // page is the shown part of a file.
 type page struct {
-	binary  string // kind of a binary file; nothing else is set then
+	binary  string // kind of a binary file; only head is set with it
+	head    []byte // first bytes of a binary file
 	total   int    // lines of the file
 	first   int    // number of the first line shown
 	shown   int    // lines shown
@@ -158,6 +185,7 @@ func (p *page) count(ctx context.Context, f *os.File) error {
 		if n > 0 {
 			if size == 0 {
 				if p.binary = binaryKind(buf[:n]); p.binary != "" {
+					p.head = buf[:min(n, binaryProbe)]
 					return nil
 				}
 			}

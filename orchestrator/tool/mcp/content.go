@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -12,6 +11,7 @@ import (
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -91,29 +91,40 @@ func (b *resultBuilder) withoutSecrets(mimeType string, data []byte) []byte {
 	return []byte(b.secrets.Text(string(data)))
 }
 
-// part keeps bytes that are not text. The bytes decide whether it is an image.
+// part keeps bytes that are not text. The bytes decide whether it is an image, and one that a
+// provider would refuse is not kept as an image.
 func (b *resultBuilder) part(kind op.PartKind, mimeType, name string, data []byte) {
+	p := op.Part{Kind: kind, Name: oneLine(name), Base64: data}
+	if m, _, err := mime.ParseMediaType(mimeType); err == nil {
+		p.MIME = m
+	} else {
+		p.MIME = "application/octet-stream"
+	}
+	what := fmt.Sprintf("%s, %d bytes", words(p.MIME, name), len(data))
 	if kind == op.PartImage {
-		if sniffed := http.DetectContentType(data); strings.HasPrefix(sniffed, "image/") {
-			mimeType = sniffed
+		fit, description, err := picture.Fit(data)
+		switch {
+		case err == nil:
+			fit.Name = p.Name
+			p, what = fit, words(name, description)
+		case picture.Format(data) == "" && len(data) > 0: // such as SVG
+			p.Kind = op.PartBlob
+			what += "; no PNG, JPEG, WebP or GIF"
+		default:
+			b.line(fmt.Sprintf("[image: %s; not kept: %s]", what, oneLine(err.Error())))
+			return
 		}
 	}
-	if m, _, err := mime.ParseMediaType(mimeType); err == nil {
-		mimeType = m
-	} else {
-		mimeType = "application/octet-stream"
-	}
-	what := fmt.Sprintf("%s, %d bytes", words(mimeType, name), len(data))
 	switch {
 	case len(data) == 0:
 		b.line(fmt.Sprintf("[%s: %s]", kind, what))
-	case len(data) > MaxPartBytes:
+	case len(p.Base64) > MaxPartBytes:
 		b.line(fmt.Sprintf("[%s: %s; not kept, at most %d are]", kind, what, MaxPartBytes))
 	case len(b.parts) == MaxParts:
 		b.line(fmt.Sprintf("[%s: %s; not kept, at most %d are in one result]", kind, what, MaxParts))
 	default:
-		b.parts = append(b.parts, op.Part{Kind: kind, MIME: mimeType, Name: oneLine(name), Base64: data})
-		b.line(fmt.Sprintf("[%s %d: %s]", kind, len(b.parts), what))
+		b.parts = append(b.parts, p)
+		b.line(fmt.Sprintf("[%s %d: %s]", p.Kind, len(b.parts), what))
 	}
 }
 

@@ -3,6 +3,8 @@ package mcp
 import (
 	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"strings"
 	"testing"
@@ -27,20 +29,33 @@ func embedded(r *sdk.ResourceContents) *sdk.CallToolResult {
 	return contents(&sdk.EmbeddedResource{Resource: r})
 }
 
+// pixel is a valid PNG.
+func pixel(t *testing.T) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // Every kind of content becomes the part that models and people know, whatever
 // the server calls its bytes.
 func TestContentKinds(t *testing.T) {
 	t.Parallel()
-	png := []byte("\x89PNG\r\n\x1a\n----")
+	png := pixel(t)
+	size := fmt.Sprintf("1x1 pixels, %d bytes", len(png))
 	for name, tc := range map[string]struct {
 		in   *sdk.CallToolResult
 		kind op.PartKind
 		mime string
 		text string
 	}{
-		"an image called text":   {contents(&sdk.ImageContent{MIMEType: "text/plain", Data: png}), op.PartImage, "image/png", "[image 1: image/png, 12 bytes]"},
-		"an image of no type":    {contents(&sdk.ImageContent{MIMEType: ";", Data: []byte("?")}), op.PartImage, "application/octet-stream", "[image 1: application/octet-stream, 1 bytes]"},
-		"an image in a resource": {embedded(&sdk.ResourceContents{URI: "f://i", MIMEType: "image/png", Blob: png}), op.PartImage, "image/png", "[image 1: image/png, f://i, 12 bytes]"},
+		"an image called text":   {contents(&sdk.ImageContent{MIMEType: "text/plain", Data: png}), op.PartImage, "image/png", "[image 1: image/png, " + size + "]"},
+		"an image of no type":    {contents(&sdk.ImageContent{MIMEType: ";", Data: []byte("?")}), op.PartBlob, "application/octet-stream", "[blob 1: application/octet-stream, 1 bytes; no PNG, JPEG, WebP or GIF]"},
+		"a damaged image":        {contents(&sdk.ImageContent{MIMEType: "image/png", Data: png[:20]}), "", "", "[image: image/png, 20 bytes; not kept: it is damaged: unexpected EOF]"},
+		"an empty image":         {contents(&sdk.ImageContent{MIMEType: "image/png", Data: []byte{}}), "", "", "[image: image/png, 0 bytes; not kept: it is empty]"},
+		"an image in a resource": {embedded(&sdk.ResourceContents{URI: "f://i", MIMEType: "image/png", Blob: png}), op.PartImage, "image/png", "[image 1: f://i, image/png, " + size + "]"},
 		"a sound in a resource":  {embedded(&sdk.ResourceContents{URI: "f://s", MIMEType: "audio/wav", Blob: []byte("x")}), op.PartAudio, "audio/wav", "[audio 1: audio/wav, f://s, 1 bytes]"},
 		"a file":                 {embedded(&sdk.ResourceContents{URI: "f://z", MIMEType: "application/zip; q=1", Blob: []byte("PK")}), op.PartBlob, "application/zip", "[blob 1: application/zip, f://z, 2 bytes]"},
 		"an empty file":          {embedded(&sdk.ResourceContents{URI: "f://e", MIMEType: "application/zip", Blob: []byte{}}), "", "", "[blob: application/zip, f://e, 0 bytes]"},

@@ -2,9 +2,12 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"strings"
 	"testing"
@@ -124,11 +127,15 @@ func fakeCall(r fakeRequest) {
 	}
 	switch r.Params.Name {
 	case "mixed":
-		png := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n" + strings.Repeat("p", 40)))
+		var pixel bytes.Buffer
+		if err := png.Encode(&pixel, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+			panic(err)
+		}
+		data := base64.StdEncoding.EncodeToString(pixel.Bytes())
 		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"words"},{"type":"image","mimeType":"image/png","data":%q},`+
 			`{"type":"audio","mimeType":"audio/wav","data":"AAAA"},{"type":"resource","resource":{"uri":"f://a","mimeType":"text/plain","text":"inside"}},`+
 			`{"type":"resource","resource":{"uri":"f://b","mimeType":"application/zip","blob":"UEsDBA=="}},`+
-			`{"type":"resource_link","uri":"f://c","name":"see"},{"type":"hologram","depth":3}]}}`, r.ID, png)
+			`{"type":"resource_link","uri":"f://c","name":"see"},{"type":"hologram","depth":3}]}}`, r.ID, data)
 	case "die":
 		os.Exit(3)
 	case "dies": // each time, and leaves a line

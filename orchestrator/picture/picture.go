@@ -1,0 +1,167 @@
+// Package picture reads images and rewrites those that a provider would refuse or misread.
+package picture
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	_ "image/gif" // image.Decode reads it
+	"image/jpeg"
+	"image/png"
+	"time"
+
+	"github.com/bep/imagemeta"
+	"golang.org/x/image/draw"
+	_ "golang.org/x/image/webp" // as above
+
+	"anamnesis/opstream/op"
+)
+
+// Limits of an image.
+const (
+	// MaxFileBytes bounds what is read, and MaxPixels what is decoded: about 200 MB of memory.
+	MaxFileBytes = 64 << 20
+	MaxPixels    = 50_000_000
+	// MaxSide and MaxBytes bound what is sent. Claude has the lowest documented limits: 2,000
+	// pixels a side if a request has more than 20 images, and 5 MiB of base64 an image,
+	// https://platform.claude.com/docs/en/build-with-claude/vision
+	MaxSide  = 2_000
+	MaxBytes = 5 << 20 / 4 * 3
+)
+
+// Format returns the format that the first bytes declare: png, jpeg, webp or gif; empty: none.
+func Format(head []byte) string {
+	for _, f := range [][2]string{{"\x89PNG\r\n\x1a\n", "png"}, {"\xff\xd8\xff", "jpeg"}, {"GIF8", "gif"}} {
+		if bytes.HasPrefix(head, []byte(f[0])) {
+			return f[1]
+		}
+	}
+	if len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP" {
+		return "webp"
+	}
+	return ""
+}
+
+// Fit returns an image as every provider takes it, and its description: unchanged if it is valid
+// and within the limits, and otherwise scaled, turned upright or converted. An image that cannot be
+// decoded in full is an error, since providers refuse the whole request because of it.
+func Fit(data []byte) (p op.Part, description string, err error) {
+	format := Format(data)
+	switch {
+	case len(data) == 0:
+		return p, "", fmt.Errorf("it is empty")
+	case format == "":
+		return p, "", fmt.Errorf("it is not a PNG, JPEG, WebP or GIF image")
+	case len(data) > MaxFileBytes:
+		return p, "", fmt.Errorf("it has %d bytes, at most %d are read", len(data), MaxFileBytes)
+	}
+	config, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return p, "", fmt.Errorf("it is damaged: %w", err)
+	}
+	if config.Width <= 0 || config.Height <= 0 || config.Width > MaxPixels/config.Height {
+		return p, "", fmt.Errorf("it has %dx%d pixels, at most %d million are decoded", config.Width, config.Height, MaxPixels/1_000_000)
+	}
+	img, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return p, "", fmt.Errorf("it is damaged: %w", err)
+	}
+	p = op.Part{Kind: op.PartImage, MIME: "image/" + format, Width: img.Bounds().Dx(), Height: img.Bounds().Dy(), Base64: data}
+	was, turned := fmt.Sprintf("%dx%d pixels", p.Width, p.Height), orientation(format, data)
+	_, cmyk := img.(*image.CMYK) // some providers show its colours inverted
+	if max(p.Width, p.Height) <= MaxSide && len(data) <= MaxBytes && turned == 1 && !cmyk && format != "gif" {
+		return p, describe(p), nil
+	}
+	img = upright(scale(img, MaxSide), turned)
+	if err := encode(&p, img, format); err != nil {
+		return p, "", err
+	}
+	description = fmt.Sprintf("%s, made from %s of %s", describe(p), format, was)
+	if format == "gif" {
+		description += ", its first frame"
+	}
+	return p, description, nil
+}
+
+func describe(p op.Part) string {
+	return fmt.Sprintf("%s, %dx%d pixels, %d bytes", p.MIME, p.Width, p.Height, len(p.Base64))
+}
+
+// encode writes an image within MaxBytes: as PNG, which keeps sharp edges and transparency, unless
+// it was a JPEG or would be too large.
+func encode(p *op.Part, img image.Image, from string) error {
+	var out bytes.Buffer
+	if from != "jpeg" {
+		if err := png.Encode(&out, img); err != nil {
+			return fmt.Errorf("it cannot be converted: %w", err)
+		}
+		p.MIME = "image/png"
+	}
+	for quality := 90; quality > 0 && (out.Len() == 0 || out.Len() > MaxBytes); quality -= 20 {
+		out.Reset()
+		flat := image.NewRGBA(img.Bounds()) // JPEG has no transparency: white is what a page shows
+		draw.Draw(flat, flat.Bounds(), image.White, image.Point{}, draw.Src)
+		draw.Draw(flat, flat.Bounds(), img, img.Bounds().Min, draw.Over)
+		if err := jpeg.Encode(&out, flat, &jpeg.Options{Quality: quality}); err != nil {
+			return fmt.Errorf("it cannot be converted: %w", err)
+		}
+		p.MIME = "image/jpeg"
+	}
+	p.Width, p.Height, p.Base64 = img.Bounds().Dx(), img.Bounds().Dy(), out.Bytes()
+	return nil
+}
+
+// scale shrinks an image whose longer side exceeds a number of pixels.
+func scale(img image.Image, side int) image.Image {
+	w, h := img.Bounds().Dx(), img.Bounds().Dy()
+	long := max(w, h)
+	if long <= side {
+		return img
+	}
+	out := image.NewRGBA(image.Rect(0, 0, max(1, w*side/long), max(1, h*side/long)))
+	draw.CatmullRom.Scale(out, out.Bounds(), img, img.Bounds(), draw.Src, nil)
+	return out
+}
+
+// orientation returns the EXIF orientation of an image, 1 to 8; 1 is upright. Cameras store
+// pictures as the sensor sees them, and not every provider turns them.
+func orientation(format string, data []byte) int {
+	kind, ok := map[string]imagemeta.ImageFormat{"jpeg": imagemeta.JPEG, "png": imagemeta.PNG, "webp": imagemeta.WebP}[format]
+	turned := 1
+	if !ok {
+		return turned
+	}
+	// Damaged metadata does not make a picture unreadable.
+	_, _ = imagemeta.Decode(imagemeta.Options{
+		R: bytes.NewReader(data), ImageFormat: kind, Sources: imagemeta.EXIF, Timeout: time.Second,
+		ShouldHandleTag: func(tag imagemeta.TagInfo) bool { return tag.Tag == "Orientation" },
+		HandleTag: func(tag imagemeta.TagInfo) error {
+			if n, ok := tag.Value.(uint16); ok && n >= 1 && n <= 8 && tag.Namespace == "IFD0" {
+				turned = int(n)
+			}
+			return nil
+		},
+	})
+	return turned
+}
+
+// upright undoes an EXIF orientation: from 5 on the sides are swapped.
+func upright(img image.Image, turned int) image.Image {
+	if turned == 1 {
+		return img
+	}
+	from := img.Bounds()
+	w, h := from.Dx(), from.Dy()
+	size := image.Rect(0, 0, w, h)
+	if turned >= 5 {
+		size = image.Rect(0, 0, h, w)
+	}
+	out := image.NewRGBA(size)
+	for y := range h {
+		for x := range w {
+			to := [...]image.Point{{w - 1 - x, y}, {w - 1 - x, h - 1 - y}, {x, h - 1 - y}, {y, x}, {h - 1 - y, x}, {h - 1 - y, w - 1 - x}, {y, w - 1 - x}}[turned-2]
+			out.Set(to.X, to.Y, img.At(from.Min.X+x, from.Min.Y+y))
+		}
+	}
+	return out
+}
