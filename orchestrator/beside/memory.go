@@ -77,9 +77,7 @@ func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowl
 	if err != nil {
 		return "", err
 	}
-	for i := range hits {
-		hits[i].Missing = recalled.Missing(hits[i].Card, dir)
-	}
+	memory.LookUp(ctx, hits, dir, repoOf(dir))
 	text, _ := recalled.Pack(hits, size/bytesPerToken, func(s string) int { return len(s)/bytesPerToken + 1 })
 	if text == "" {
 		return "No card fits.", nil

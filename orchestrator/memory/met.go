@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ const recallFailure = "failure"
 // that neither this task nor, as far as the cards say, the tasks of the cards that it was shown had seen
 // count it as a second witness. If shows is set, the record has the text of the one that the result is to
 // show: reviewed, verified, or a model's lesson of this repository that rests on a pair.
-func (m *Memory) Met(c op.Call, res *tool.Result, shows bool) *op.CardsRecalled {
+func (m *Memory) Met(ctx context.Context, c op.Call, res *tool.Result, shows bool) *op.CardsRecalled {
 	if res.Exit == nil {
 		return nil
 	}
@@ -45,8 +46,11 @@ func (m *Memory) Met(c op.Call, res *tool.Result, shows bool) *op.CardsRecalled 
 			continue
 		}
 		rec.Met = append(rec.Met, c.ID)
-		h := recalled.Hit{Card: c, Trust: m.trust(c), Missing: recalled.Missing(c, m.dir)}
-		if shows && m.helps(&h, args.Command) && (best == nil || better(&h, best)) {
+		hit := []recalled.Hit{{Card: c, Trust: m.trust(c)}}
+		if shows {
+			LookUp(ctx, hit, m.dir, m.State().Opened.Repo)
+		}
+		if h := hit[0]; shows && m.helps(&h, args.Command) && (best == nil || better(&h, best)) {
 			best = &h
 		}
 	}

@@ -122,7 +122,7 @@ func TestMet(t *testing.T) {
 		},
 	} {
 		m := withCards(t, tt.cards, tt.bodies...)
-		rec := m.Met(command, tt.res, !tt.silent)
+		rec := m.Met(t.Context(), command, tt.res, !tt.silent)
 		if tt.nothing {
 			if rec != nil {
 				t.Errorf("%s: %+v", name, rec)

@@ -88,9 +88,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 			return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Card == h.Card.ID })
 		})
 	}
-	for i := range hits {
-		hits[i].Missing = recalled.Missing(hits[i].Card, m.dir)
-	}
+	LookUp(ctx, hits, m.dir, m.State().Opened.Repo)
 	hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool {
 		repo := m.State().Opened.Repo
 		return repo != "" && h.Card.Scope.Repo == repo && recalled.SubjectGone(h.Card, h.Missing)

@@ -55,7 +55,7 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 	if res.Jump != nil {
 		res.Jump.By, res.Jump.Call = op.ByAgent, c.ID
 	}
-	if met := r.memory.Met(c.Call, &res, true); met != nil {
+	if met := r.memory.Met(ctx, c.Call, &res, true); met != nil {
 		res.Record = append(res.Record, met)
 		if met.Text != "" {
 			res.Text = strings.TrimRight(res.Text, "\n") + "\n\n" + met.Text

@@ -110,7 +110,7 @@ func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned
 		}
 	}
 	bodies := []op.Body{b}
-	if met := t.Memory.Met(c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}, false); met != nil {
+	if met := t.Memory.Met(ctx, c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}, false); met != nil {
 		bodies = []op.Body{met, b}
 	}
 	if err := t.Ledger.Record(ctx, bodies...); err != nil || len(t.Open()) > 0 {
