@@ -47,7 +47,8 @@ type Redirect struct {
 
 // Writes reports whether the redirection changes a file.
 func (r Redirect) Writes() bool {
-	return strings.Contains(r.Op, ">") && !strings.HasSuffix(r.Op, "&") && r.File.Text != "/dev/null"
+	copies := strings.HasSuffix(r.Op, "&") && strings.Trim(r.File.Text, "0123456789-") == "" // of a descriptor; >&FILE writes the file
+	return strings.Contains(r.Op, ">") && !copies && r.File.Text != "/dev/null"
 }
 
 // Simple is one command: a program with its words.

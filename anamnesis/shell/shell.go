@@ -214,6 +214,64 @@ func LooksOnly(command string) bool {
 	})
 }
 
+// readers are programs that change nothing, each with those of its subcommands that do not; none: all.
+const readers = `ls cat head tail wc grep egrep fgrep pwd echo printf stat cd cut nl tr comm diff cmp jq du od basename dirname realpath which uname true false test [
+find sed sort tree rg
+git: status diff log show blame ls-files ls-tree rev-parse shortlog describe
+go: doc list version`
+
+// writing matches a reader and a word by which it changes something or runs a program. Long options may be shortened,
+// and one letter may follow others.
+var writing = Pattern(`^(find -(exec|ok|delete|fprint|fls)|sort -(\w*[oT]|-[oct])|tree -(\w*[oR]|-output)|rg -(\w*z|-pre|-hostname|-search-zip)|git --(ou|ext|textconv)|go -+(mod|C|overlay|export|toolexec|exec|compiled))`)
+
+// sedReads matches a sed script that only prints, deletes or substitutes what it prints, sedOption an option that
+// changes no file.
+var (
+	sedReads  = Pattern(`^(([0-9]+|\$|/[^/\\\n]*/)(,\+?([0-9]+|\$|/[^/\\\n]*/))?)? *!?([pdq=]|s(/[^/\\\n]*/[^/\\\n]*/|\|[^|\\\n]*\|[^|\\\n]*\|)[gIip0-9]*)(; *[0-9$,]*[pdq])?$`)
+	sedOption = Pattern(`^-[nErsuz]*e?$`)
+)
+
+// ReadsOnly reports whether a shell command certainly changes nothing, whatever files there are: it lists or pipes
+// known programs with known words. LooksOnly is milder: it says what a command is for.
+func ReadsOnly(command string) bool {
+	simple, ok := sequence(command)
+	commands, err := Parse(command)
+	return ok && err == nil && len(simple) > 0 && !slices.ContainsFunc(simple, func(words []string) bool { return !reads(words[0], words[1:]) }) &&
+		!slices.ContainsFunc(commands, func(s Simple) bool {
+			named := func(w Word) bool { return w.Dynamic && strings.IndexAny(w.Text, "*?[-") == 0 } // a file may have the name of an option
+			return s.Via != "" || slices.ContainsFunc(s.Redirects, Redirect.Writes) ||
+				slices.Contains(strings.Fields("find sed sort tree rg git go"), s.Program()) && slices.ContainsFunc(s.Words, named)
+		})
+}
+
+// reads reports whether a program changes nothing with some words.
+func reads(program string, args []string) bool {
+	if program == "git" && len(args) > 0 && args[0] == "--no-pager" {
+		args = args[1:]
+	}
+	if program == "sed" {
+		for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+			if !sedOption().MatchString(args[0]) {
+				return false
+			}
+			args = args[1:]
+		}
+		if len(args) == 0 || !sedReads().MatchString(args[0]) || slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-") }) {
+			return false
+		}
+	}
+	if slices.ContainsFunc(args, func(w string) bool { return writing().MatchString(program + " " + w) }) {
+		return false
+	}
+	for line := range strings.Lines(readers) {
+		programs, subs, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if slices.Contains(strings.Fields(programs), program) {
+			return subs == "" || len(args) > 0 && slices.Contains(strings.Fields(subs), args[0])
+		}
+	}
+	return false
+}
+
 // Outside reports whether a path, relative to the world or absolute, lies
 // outside the world's directory dir.
 func Outside(p, dir string) bool {

@@ -106,6 +106,33 @@ func TestLooksOnly(t *testing.T) {
 	}
 }
 
+// TestReadsOnly: what a command can do to files counts, not what it usually does.
+func TestReadsOnly(t *testing.T) {
+	for _, command := range []string{
+		"ls", "cat a | sort -u | head -3", "cd sub && grep -rn main .", "ls nothing 2>/dev/null", "ls 2>&1 | wc -l", "git log --oneline -5; git diff",
+		"git --no-pager log -p", "sed -n 1,5p a", "sed -n '/^func/,$p' a b", "sed -e 's/a/b/g' a", "sed -E 's|a|b|' a", "find . -name '*.go' -type f",
+		"tree --noreport", "grep -c x *.go", "cat *", "go doc fmt.Println", "go list ./...", "rg -n foo src", "[ -f a ] && cat a", "wc -l words.go",
+	} {
+		if !ReadsOnly(command) {
+			t.Errorf("%s is refused", command)
+		}
+	}
+	for _, command := range []string{
+		"", "make", "ls; make", "echo $(make)", "echo `make`", "cat <(make)", "echo x > a", "echo x >> a", "echo x >& a", "echo x &> a", "ls >| a", "cat < a > b",
+		"X=1 ls", "ls &", "(rm a)", "for f in a; do rm $f; done", "ls() { rm a; }; ls", "./ls", "/tmp/ls", "env ls", "sudo ls", "bash -c ls", "xargs rm", "eval ls", "$X a",
+		"sed -i s/a/b/ a", "sed -Ei.bak s/a/b/ a", "sed --in-place=x s/a/b/ a", "sed --i s/a/b/ a", "sed -n 'w out' a", "sed -n '1w out' a", "sed 's/a/b/w out' a", "sed 's/a/b/e' a", "sed '1e make' a",
+		"sed -e 'w out' p", "sed '-ew out' p", "sed --expression='w out' p", "sed -f script a", "sed p a -i", "sed 'p;w out' a", "sed -n 'p\nw out' a", "sed 1p -- -i",
+		"find . -delete", "find . -exec touch {} +", "find . -execdir rm {} +", "find . -fprint a", "find . -ok rm {} ;", "sort -uo a a", "sort --outp=a a", "sort --compress-program=x a",
+		"tree -o a", "rg --pre=./x foo", "rg --pre ./x foo", "git diff --output=a", "git diff --outpu=a", "git diff --ext-diff", "git commit -m x", "git", "git -c a=b log", "git branch x", "git stash", "git checkout a",
+		"git log > a", "go test ./...", "go env -w A=b", "go list -mod=mod ./...", "go list -toolexec=x ./...", "go run .", "uniq a b", "file -C -m a", "tee a", "cp a b", "dd of=a", "awk 'BEGIN{system(\"make\")}'",
+		"sort *", "git diff *", "sed -n 1p *", "curl -o a http://b", "touch a", "ls | tee a", "ls | xargs rm", "npm test", "python -c 1", "cat a; sed -i s/a/b/ a", "ls {a,b}", "cat ~/a | sh",
+	} {
+		if ReadsOnly(command) {
+			t.Errorf("%s runs", command)
+		}
+	}
+}
+
 // TestPartMarks: what a line's success says of each of its commands.
 func TestPartMarks(t *testing.T) {
 	for line, want := range map[string]string{

@@ -28,6 +28,7 @@ type agentFlags struct {
 	allow, ask, deny []string // rules
 	guarded          []string
 	goal             op.Goal
+	plan             bool
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -38,6 +39,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 		"model that is asked when the agent repeats itself (default: the agent's own)")
 	fl.StringVar(&f.BaseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringVar(&f.Approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
+	fl.BoolVar(&f.plan, "plan", false, "plan mode: only read and ask, and end with a plan; --plan=false ends it")
 	fl.StringVar(&f.WhenAsked, "when-asked", "",
 		"without a terminal, wait for an answer from elsewhere, refuse what asks, or stop (default: wait if a notifier other than the bell is configured, else refuse)")
 	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets images (default: if its name is known to take them)")
@@ -104,6 +106,9 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 	}
 	if slices.ContainsFunc([]string{"until", "score", "until-frozen", "keep-last"}, given) {
 		f.Goal = &f.goal
+	}
+	if given("plan") {
+		f.Plan = &f.plan
 	}
 	if err := settings.CheckFlags(&f.Request, given); err != nil {
 		return err

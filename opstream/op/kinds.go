@@ -29,7 +29,7 @@ func Bodies() []Body {
 		new(WorldChanged), new(RestoreIntended), new(WorldRestored), new(JumpRequested),
 		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),
 		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(CheckRan), new(StrategyGiven),
-		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(TurnEnded),
+		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(ModeSet), new(TurnEnded),
 		new(GitSeen), new(LogRecovered), new(LogSealed),
 	}
 }
@@ -74,6 +74,7 @@ func (*ReflectFailed) Kind() Kind    { return "reflect.failed" }
 func (*JumpIntended) Kind() Kind     { return KindJumpIntended }
 func (*JumpDone) Kind() Kind         { return KindJumpDone }
 func (*NoticeGiven) Kind() Kind      { return "notice.given" }
+func (*ModeSet) Kind() Kind          { return "mode.set" }
 func (*CheckRan) Kind() Kind         { return "check.ran" }
 func (*GitSeen) Kind() Kind          { return "git.seen" }
 func (*TurnEnded) Kind() Kind        { return "turn.ended" }

@@ -42,6 +42,8 @@ func OwnText(b Body) *string {
 		return &b.Text
 	case *JobEnded:
 		return &b.Notice
+	case *ModeSet:
+		return &b.Notice
 	case *WorldChanged:
 		return &b.Notice
 	case *CheckRan:

@@ -87,6 +87,13 @@ func (g *Gate) Mode() (approval.Mode, func(approval.Facts) approval.Decision) {
 	return g.o.Mode, g.o.Above
 }
 
+// SetMode changes the approval mode for later calls.
+func (g *Gate) SetMode(mode approval.Mode) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.o.Mode = mode
+}
+
 // Rules returns the rules that apply to the task in this process.
 func (g *Gate) Rules() ([]approval.Rule, error) {
 	o := &g.place.State().Opened

@@ -160,9 +160,9 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.Canc
 	})
 }
 
-// Resume records that this process continues the task, with a user's words if there are any.
-func (l *Ledger) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
-	bodies := []op.Body{to}
+// Resume records that this process continues the task, with what it changes, and a user's words if there are any.
+func (l *Ledger) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
+	bodies := append([]op.Body{to}, more...)
 	if message != "" {
 		bodies = append(bodies, &op.UserSaid{Text: message, Source: op.SourceRequest})
 	}

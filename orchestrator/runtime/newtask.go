@@ -13,6 +13,7 @@ import (
 type New struct {
 	op.TaskOpened
 	Request string
+	Plan    bool // it begins in plan mode
 }
 
 // CheckNames rejects names that would be recorded unchanged and hold a secret, or that cannot

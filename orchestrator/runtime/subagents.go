@@ -55,6 +55,8 @@ type subagents struct {
 	place  *workspace.Place
 	gate   *gate.Gate
 	tools  *toolset.Set
+	// planning reports whether the agent only plans.
+	planning func() bool
 }
 
 // refused is the result of a call whose subagent does not begin.
@@ -259,7 +261,11 @@ func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.place.Dir, start.Progress)
 	o.Tools = t.tools.Registry.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
-	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
+	o.above = func(f approval.Facts) approval.Decision {
+		now, _ := t.gate.Mode() // the user may change it meanwhile
+		return approval.Decide(now, f, parents)
+	}
+	o.planning = t.planning
 	o.Guards.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))
 	o.Guards.Sandbox = t.place.Sandbox.Confinement()
 	if s.Spec.Sandbox != "" {

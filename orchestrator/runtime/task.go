@@ -14,6 +14,7 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
@@ -85,6 +86,8 @@ type Options struct {
 	// above is the decision on a call by the task that began this one; nil if there is none,
 	// or a user allowed everything.
 	above func(approval.Facts) approval.Decision
+	// planning reports whether the task that began this one is in plan mode; nil if there is none.
+	planning func() bool
 }
 
 // Callbacks are a front end's for a task. Each may be nil. They may be called from any
@@ -229,7 +232,11 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, opened.Task), t.Close())
 	}
 	// One write: the request cannot be lost while the task stays.
-	if err := t.Ledger.Record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
+	bodies := []op.Body{opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}}
+	if n.Plan {
+		bodies = append(bodies, planmode.Set(false, true, ""))
+	}
+	if err := t.Ledger.Record(ctx, bodies...); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
@@ -278,12 +285,19 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 }
 
 // Resume is journal.Ledger.Resume in the directory that the user named, if any.
-func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
+func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
 	t.nameDir(to)
-	if err := t.Ledger.Resume(ctx, message, to); err != nil {
+	if err := t.Ledger.Resume(ctx, message, to, more...); err != nil {
 		return err
 	}
 	return t.Place.Adopt(ctx, to.Dir != "")
+}
+
+// SetMode changes the approval mode, and whether the agent only plans, from its next call on. It may be called from
+// any goroutine.
+func (t *Task) SetMode(ctx context.Context, mode approval.Mode, plan bool) error {
+	t.features.gate.SetMode(mode)
+	return t.Ledger.Journal.Post(ctx, planmode.Set(planmode.On(t.Ledger), plan, string(mode)))
 }
 
 // nameDir adds the directory that the user named to the record of a resume.

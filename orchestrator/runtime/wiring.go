@@ -11,6 +11,7 @@ import (
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/neverstart"
+	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/feature/reflect"
 	"anamnesis/orchestrator/feature/repeat"
 	"anamnesis/orchestrator/feature/research"
@@ -34,6 +35,7 @@ type features struct {
 	mail      *mail.Sender
 	reflect   *reflect.Agent
 	never     *neverstart.Guard
+	planning  func() bool // also of a subagent, by the task that began it
 	repeat    *repeat.Guard
 	research  *research.Guard
 	subagents *subagents
@@ -62,7 +64,8 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 		repeat:   repeat.New(p, tools, o.Guards.RunUndone),
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
-	f.subagents = &subagents{opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools}
+	f.planning = func() bool { return planmode.On(p.Ledger) || o.planning != nil && o.planning() }
+	f.subagents = &subagents{planning: f.planning, opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools}
 	specs := make([]op.Agent, len(o.Subagents))
 	for i, s := range o.Subagents {
 		specs[i] = s.Spec
@@ -81,13 +84,14 @@ func (f *features) stepMark(id int) string {
 // checks are what each call goes through.
 func (f *features) checks() gate.Checks {
 	return gate.Checks{
-		f.gate.CheckArgs,  // every later check reads its tool and its arguments, which a user sees as they run
-		f.repeat.Check,    // before anybody is asked: the answer would be the same as before
-		f.never.Check,     // the same
-		f.gate.Prepare,    // the approval depends on whether the network is held, and on the preview
-		f.gate.CheckRules, // a rule that refuses needs neither research nor a user
-		f.research.Check,  // before the user, who is not asked about what the agent has to look up
-		f.gate.AskUser,    // last: a user is asked only about a call that will run
+		f.gate.CheckArgs,           // every later check reads its tool and its arguments, which a user sees as they run
+		planmode.Check(f.planning), // nothing else is to be said of a call that changes something
+		f.repeat.Check,             // before anybody is asked: the answer would be the same as before
+		f.never.Check,              // the same
+		f.gate.Prepare,             // the approval depends on whether the network is held, and on the preview
+		f.gate.CheckRules,          // a rule that refuses needs neither research nor a user
+		f.research.Check,           // before the user, who is not asked about what the agent has to look up
+		f.gate.AskUser,             // last: a user is asked only about a call that will run
 	}
 }
 

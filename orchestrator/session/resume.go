@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/remedy"
@@ -40,6 +41,17 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	if message, err = s.expand(ctx, st.Opened.Dir, message, c.Trust); err != nil {
 		return nil, err
+	}
+	plan := st.Grants.Plan
+	if set.Plan != nil {
+		plan = *set.Plan
+	}
+	var more []op.Body
+	if plan != st.Grants.Plan {
+		more = append(more, planmode.Set(!plan, plan, set.Approval))
+		if !plan && message == "" && !st.Turn.Open {
+			message = planmode.Carry
+		}
 	}
 	goOn, err := continues(st, message)
 	if err != nil {
@@ -73,7 +85,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if o.WhenAsked != st.Opened.WhenAsked {
 		resumed.WhenAsked = o.WhenAsked
 	}
-	info := Info{Task: task, Title: taskdir.Title(st.Said.First), Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice, Limits: limitsText(limits)}
+	info := Info{Task: task, Title: taskdir.Title(st.Said.First), Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Plan: plan, Notice: notice, Limits: limitsText(limits)}
 	if info.Limits != "" {
 		info.Notice += "; limits: " + info.Limits
 	}
@@ -95,7 +107,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		if err != nil {
 			return nil, err
 		}
-		if err := t.Resume(ctx, message, resumed); err != nil {
+		if err := t.Resume(ctx, message, resumed, more...); err != nil {
 			return nil, JoinClose(err, t.Close())
 		}
 		return t, nil

@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/memory"
@@ -156,6 +157,7 @@ type Info struct {
 	EAS      int    `json:"eas"`
 	EASFrom  string `json:"eas_from"`
 	Approval string `json:"approval"`
+	Plan     bool   `json:"plan,omitempty"`   // it is in plan mode
 	Notice   string `json:"notice,omitempty"` // the reason of the approval mode, and the limits
 	Limits   string `json:"limits,omitempty"` // of a resumed task, as flags
 	Banner   string `json:"banner,omitempty"` // describes a recording
@@ -233,6 +235,11 @@ func (s *Session) Request(ctx context.Context, text string) error {
 		return err
 	}
 	return s.task.Ledger.Say(ctx, text, op.SourceRequest)
+}
+
+// SetMode changes the approval mode, and whether the agent only plans, from its next call on.
+func (s *Session) SetMode(ctx context.Context, mode approval.Mode, plan bool) error {
+	return s.task.SetMode(ctx, mode, plan)
 }
 
 // AskNow ends a wait for the provider.

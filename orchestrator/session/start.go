@@ -40,6 +40,7 @@ type Settings struct {
 	ReflectModel   string // asked when the agent repeats itself; empty: Model
 	Images         string // see openai.Images
 	Approval       string // an approval.Mode; empty: ask if Client.Approve is set, otherwise deny
+	Plan           *bool  // whether the agent only plans; nil: as before
 	Sandbox        string // a guard.Confinement
 
 	// WhenAsked is a question.When for a client that cannot be asked; empty: of a new task question.Refuse, of
@@ -182,7 +183,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	if err := o.brief(&n, who); err != nil {
 		return nil, err
 	}
-	n.NoResearch, n.NoFinalPass = r.NoResearch, r.NoFinalPass
+	n.NoResearch, n.NoFinalPass, n.Plan = r.NoResearch, r.NoFinalPass, r.Plan != nil && *r.Plan
 	n.Guarded = slices.Concat(n.Agent.Guarded, r.Guarded)
 	opts, done, err := o.surroundings(ctx, n.Dir, m, mode, who.Spec.Subagents, r.Redact)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 		}
 	}
 	return o.hold(ctx, m, done, Info{
-		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Notice: notice,
+		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Plan: n.Plan, Notice: notice,
 	}, func() (*runtime.Task, error) {
 		t, err := runtime.Create(ctx, s.Home, n, opts)
 		if err != nil && r.ID == "" {

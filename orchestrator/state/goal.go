@@ -131,7 +131,7 @@ func (s *State) checkDue(asked, ends bool) bool {
 	last := s.Goal.last()
 	at := s.Steps.At(s.Current)
 	switch {
-	case len(s.Goal.Until) == 0 || !at.Saved:
+	case len(s.Goal.Until) == 0 || !at.Saved || s.Grants.Plan: // a plan is no attempt
 		return false
 	case last == nil:
 		return true
@@ -162,7 +162,7 @@ const LastCheck = "last"
 // withGoal is what a turn does instead of ending without its goal: a last check, then the way back to the step
 // with the best one. A check that is slow has no time left when the time is over.
 func (s *State) withGoal(act Action, lim Limits) Action {
-	if act.Kind != ActEndTurn || act.Reason == "done" || s.Jump.Pending != nil {
+	if act.Kind != ActEndTurn || act.Reason == "done" || s.Jump.Pending != nil || s.Grants.Plan {
 		return act
 	}
 	switch due := s.checkDue(false, true); {

@@ -44,6 +44,8 @@ func TestChecksWhen(t *testing.T) {
 		{"before a limit", withRuns(t, "abc", failed), Limits{Limits: op.Limits{Steps: 1}}, ActCheck},
 		{"no time for it", withRuns(t, "abc", failed), Limits{TimeUp: true}, ActEndTurn},
 		{"fast, when the time is over", withRuns(t, "abc", fast), Limits{Limits: op.Limits{Time: 1}, TimeUp: true}, ActCheck},
+		{"in plan mode", func() *State { s := withRuns(t, "abc", fast); s.Grants.Plan = true; return s }(), Limits{}, ActAsk},
+		{"a limit in plan mode", func() *State { s := withRuns(t, "abc", fast); s.Grants.Plan = true; return s }(), Limits{Limits: op.Limits{Steps: 1}}, ActEndTurn},
 		{"without a goal", func() *State { s := withRuns(t, "abc"); s.Goal.Until = nil; return s }(), Limits{}, ActAsk},
 	} {
 		tt.state.Turn.Steps = 1

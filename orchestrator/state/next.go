@@ -157,7 +157,7 @@ func next(s *State, lim Limits) Action {
 	if limit, detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Reached: limit, Detail: detail}
 	}
-	if act, ok := s.stuck(lim); ok {
+	if act, ok := s.stuck(lim); ok && !s.Grants.Plan {
 		return act
 	}
 	if act, ok := nextForRoom(s, lim); ok {

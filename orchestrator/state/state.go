@@ -80,6 +80,7 @@ type Git struct {
 // Grants are what the user lets the task do; see op.ApprovalDecided.
 type Grants struct {
 	Mode   string          // of approval: a user may have allowed everything
+	Plan   bool            `json:",omitempty"` // see op.ModeSet
 	Prints map[string]bool `json:",omitempty"` // calls approved for the whole task
 	Rules  []string        `json:",omitempty"` // rules by which calls may run
 }

@@ -222,7 +222,18 @@ func servers(list []sdk.McpServer) (all []mcp.Server, err error) {
 	return all, nil
 }
 
-// modes are the approval modes.
+// modePlan is the mode in which the agent only plans; the others are the approval modes.
+const modePlan = "plan"
+
+// modeID returns the mode that the editor shows.
+func modeID(plan bool, mode string) string {
+	if plan {
+		return modePlan
+	}
+	return mode
+}
+
+// modes are those that the editor offers.
 func modes(current string) *sdk.SessionModeState {
 	m := &sdk.SessionModeState{CurrentModeId: sdk.SessionModeId(current)}
 	for _, mode := range []struct {
@@ -233,6 +244,7 @@ func modes(current string) *sdk.SessionModeState {
 		{approval.ModeEdits, "Edits", "Changes files without asking, asks before it runs commands"},
 		{approval.ModeAuto, "Auto", "Runs everything that no rule refuses"},
 		{approval.ModeDeny, "Read only", "Runs only what changes nothing"},
+		{modePlan, "Plan", "Reads and asks, and ends with a plan"},
 	} {
 		m.AvailableModes = append(m.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(mode.id), Name: mode.name,
 			Description: sdk.Ptr(mode.about)})
@@ -280,7 +292,7 @@ func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list [
 	}
 	a.sessions[id] = s
 	a.mu.Unlock()
-	return s, modes(st.Grants.Mode), failed(a.update(ctx, id, offered()))
+	return s, modes(modeID(st.Grants.Plan, st.Grants.Mode)), failed(a.update(ctx, id, offered()))
 }
 
 // LoadSession continues a task after the editor was shown what it holds.
@@ -349,6 +361,9 @@ func (a *Agent) SetSessionMode(_ context.Context, p sdk.SetSessionModeRequest) (
 		return sdk.SetSessionModeResponse{}, err
 	}
 	m, err := approval.ParseMode(string(p.ModeId))
+	if p.ModeId == modePlan {
+		m, err = modePlan, nil
+	}
 	if err != nil {
 		return sdk.SetSessionModeResponse{}, refused("%v", err)
 	}

@@ -99,6 +99,11 @@ turns:
     calls:
       - {name: WriteFile, arguments: {path: a.txt, content: "two\n"}}
   - {reply: You refused.}
+  - reply: I plan.
+    calls:
+      - {name: WriteFile, arguments: {path: a.txt, content: "plan\n"}}
+  - expect: [{on: last, contains: the task is in plan mode}]
+    reply: The plan.
   - reply: I wait.
     calls:
       - {name: Bash, arguments: {command: "touch begun; sleep 600"}}
@@ -147,7 +152,7 @@ func TestAgent(t *testing.T) {
 	}
 	w, conn, end := begin()
 	s, err := conn.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: dir, McpServers: []sdk.McpServer{}})
-	if err != nil || s.Modes == nil || s.Modes.CurrentModeId != "ask" || len(s.Modes.AvailableModes) != 4 {
+	if err != nil || s.Modes == nil || s.Modes.CurrentModeId != "ask" || len(s.Modes.AvailableModes) != 5 {
 		t.Fatalf("new session: %+v, %v", s, err)
 	}
 	id := s.SessionId
@@ -194,6 +199,12 @@ func TestAgent(t *testing.T) {
 	prompt("Once more.")
 	holds("one\n")
 	has(w.took(), "update: failed", "You refused.")
+	if _, err := conn.SetSessionMode(t.Context(), sdk.SetSessionModeRequest{SessionId: id, ModeId: "plan"}); err != nil {
+		t.Error(err)
+	}
+	prompt("Plan it.")
+	holds("one\n")
+	has(w.took(), "mode: plan", "the task is in plan mode", "The plan.")
 	if _, err := conn.SetSessionMode(t.Context(), sdk.SetSessionModeRequest{SessionId: id, ModeId: "auto"}); err != nil {
 		t.Error(err)
 	}

@@ -57,21 +57,28 @@ func (a *Agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	}
 	open := func() (*session.Session, error) {
 		set.Servers = s.servers
-		if mode != "" {
-			set.Approval = mode
-		}
+		choose(&set, mode)
 		return svc.Resume(ctx, string(s.id), text, set, v.client(ctx))
 	}
 	if !begun {
 		open = func() (*session.Session, error) {
 			r.Dir, r.ID, r.Text, r.Servers = s.dir, string(s.id), text, s.servers
-			if mode != "" {
-				r.Approval = mode
-			}
+			choose(&r.Settings, mode)
 			return svc.Start(ctx, r, v.client(ctx))
 		}
 	}
 	return v.turn(ctx, open)
+}
+
+// choose sets the mode that the editor chose; empty: none.
+func choose(set *session.Settings, mode string) {
+	plan := mode == modePlan
+	if mode != "" {
+		set.Plan = &plan
+	}
+	if mode != "" && !plan {
+		set.Approval = mode
+	}
 }
 
 // promptText is a prompt as text: what the editor embeds is named and quoted.
@@ -211,7 +218,7 @@ func (v *viewer) client(ctx context.Context) session.Client {
 			}
 			locked(func() {
 				v.send(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{
-					SessionUpdate: "current_mode_update", CurrentModeId: sdk.SessionModeId(i.Approval)}})
+					SessionUpdate: "current_mode_update", CurrentModeId: sdk.SessionModeId(modeID(i.Plan, i.Approval))}})
 			})
 		},
 		Retry: func(at model.Attempt) { print(func() { v.printer.Retry(at) }) },

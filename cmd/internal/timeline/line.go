@@ -10,6 +10,7 @@ import (
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
@@ -103,6 +104,8 @@ func LineOf(o op.Op, dir string) Line {
 		return restoredLine(b)
 	case *op.NoticeGiven:
 		return noticeLine(b)
+	case *op.ModeSet:
+		return modeLine(b)
 	case *op.TurnEnded:
 		return Line{Icon: "■", Text: strings.TrimSuffix(b.Reason+": "+b.Detail, ": "), Short: "end"}
 	case *op.LogRecovered:
@@ -220,6 +223,18 @@ func noticeLine(b *op.NoticeGiven) Line {
 	return Line{Icon: "!", Text: news[0], Detail: news[1:]}
 }
 
+// modeLine is what the user lets the agent do from now on.
+func modeLine(b *op.ModeSet) Line {
+	l := Line{Icon: "•", Text: "approval " + b.Approval}
+	switch {
+	case b.Plan:
+		l.Text, l.Short = "plan mode: the agent reads and makes a plan", "plan"
+	case b.Notice != "":
+		l.Text = strings.TrimSuffix("the end of plan mode; approval "+b.Approval, "; approval ")
+	}
+	return l
+}
+
 func restoredLine(b *op.WorldRestored) Line {
 	if !b.Interrupted {
 		return plain("files as of step %d: %d written, %d deleted", b.ToStep, b.Written, b.Deleted)
@@ -263,6 +278,8 @@ func approvalText(b *op.ApprovalDecided) string {
 		text += " by " + ActorName(b.By)
 	case b.By == "nobody":
 		text += ", since no user could be asked"
+	case b.By == planmode.By:
+		text += " by plan mode"
 	case kind == "mode":
 		text += ", since approval is " + what
 	case kind == "guard":

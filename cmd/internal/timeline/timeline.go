@@ -205,6 +205,10 @@ func (b *Builder) event(row Row, o op.Op) {
 		if o.Seq > 2 { // the request belongs to the beginning
 			b.add(row, RowWords, o)
 		}
+	case *op.ModeSet:
+		if body.Notice != "" {
+			b.add(row, RowWords, o)
+		}
 	case *op.CardsRecalled:
 		if len(body.Cards) == 0 {
 			return

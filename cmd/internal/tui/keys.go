@@ -30,6 +30,8 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Suspend
 	case "ctrl+l":
 		return tea.ClearScreen
+	case "shift+tab":
+		return m.nextMode()
 	case "ctrl+c":
 		return m.ctrlC(again && hint == hintLeave)
 	case "ctrl+d":
@@ -159,6 +161,9 @@ func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 	first := m.held
 	m.held = nil
 	switch name := k.String(); {
+	case name == "enter" && m.pick.words && !m.edit.Empty():
+		m.pick = nil
+		return m.line(k)
 	case first != nil && name == "enter":
 		return m.pick.press(m, first.String())
 	case first != nil:

@@ -41,6 +41,7 @@ type picker struct {
 	rows  []pickRow
 	at    int
 	yesNo bool // y takes the first row, n the second
+	words bool // a line that is typed answers, too
 	then  func(*screen, pickRow) tea.Cmd
 }
 
@@ -133,7 +134,12 @@ func (m *screen) pickTask() tea.Cmd {
 		}
 		rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != real || r.Parent != "" })
 		p := &picker{title: "Tasks of this directory",
-			then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
+			then: func(m *screen, r pickRow) tea.Cmd {
+				if m.o.Task != "" { // it was meant for another one
+					m.o.Settings.Plan = nil
+				}
+				return m.switchTo(r.id)
+			}}
 		for _, r := range slices.Backward(rows) {
 			request, more := oneLine(clean(r.Title())), quote.Number(r.Steps, "step")
 			if r.Request != r.First {
@@ -166,10 +172,15 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	m.print("task " + paint.Bold.Render(task) + paint.Faint.Render(": the next request continues it"))
 	if st, err := m.o.Service.State(task); err == nil {
 		m.o.Request.Goal, m.o.Settings.Goal = nil, nil // it was meant for another task
-		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: cmp.Or(m.o.Settings.Model,
+		m.setState(st)
+		m.info = session.Info{Task: task, Dir: st.Opened.Dir, Model: cmp.Or(m.o.Settings.Model,
 			st.Model.Name), EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom,
 			Approval: cmp.Or(m.o.Settings.Approval, st.Grants.Mode)}
 		m.replay()
+		if end := st.Turn.End; m.planning() && st.Waits() && end != nil && end.Reason == "done" {
+			m.plan = st.Said.Answer
+			m.proposePlan()
+		}
 	}
 	return closing
 }

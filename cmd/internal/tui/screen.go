@@ -16,6 +16,7 @@ import (
 	"anamnesis/cmd/internal/tui/feed"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -60,6 +61,7 @@ type screen struct {
 	wrote     time.Time        // when a text was typed last
 	aside     string           // a text that returns to the line when the turn has ended
 	pick      *picker
+	plan      string // the agent's, which waits to be accepted
 	reply     reply
 	calls     []*call
 	words     words
@@ -69,16 +71,25 @@ type screen struct {
 	now       time.Time
 	ticking   bool
 	leaving   bool
+	moded     bool    // the user chose a mode since the last request
 	mine      []*call // what runs now with !, at most one
 	stop      func()  // ends it; nil: nothing runs
 }
 
 func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
 	m := &screen{scrollback: newScrollback(o.Out, o.Theme), o: o, ctx: ctx, feed: f,
-		now: time.Now(), st: new(state.State)}
+		now: time.Now()}
+	m.setState(new(state.State))
 	m.words.reset(o.Request.Dir)
 	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered(o.Service.Skills(o.Request.Dir)))
 	return m
+}
+
+// setState shows a task, or a new one, in the mode in which it is opened next.
+func (m *screen) setState(st *state.State) {
+	if m.st = st; m.o.Settings.Plan != nil {
+		st.Grants.Plan = *m.o.Settings.Plan
+	}
 }
 
 func (m *screen) Init() tea.Cmd {
@@ -163,6 +174,8 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		} else if msg.text != "" {
 			m.print(paint.Faint.Render(msg.text))
 		}
+	case planEditedMsg:
+		return m.planEdited(msg)
 	case shellMsg:
 		m.shellEnded(msg)
 	}
@@ -238,7 +251,7 @@ func (m *screen) asked() {
 
 // begin opens the task, or a new one, with a request, and runs a turn.
 func (m *screen) begin(text string) tea.Cmd {
-	m.opening, m.begun, m.result.Err, m.asking = true, m.now, nil, text
+	m.opening, m.begun, m.result.Err, m.asking, m.moded = true, m.now, nil, text, false
 	m.activity, m.fresh = "opening", m.o.Task == ""
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.cancel = cancel
@@ -330,7 +343,11 @@ func (m *screen) turnEnded(msg turnMsg) tea.Cmd {
 		m.print(paint.Yellow.Render(clean(term.TestsLine(msg.out.Tests))))
 	}
 	m.ending = false
-	if m.leaving || m.o.Once {
+	m.plan = ""
+	if m.planning() && msg.err == nil && msg.out.Reason == "done" && len(m.queue.List()) == 0 {
+		m.plan = msg.out.Answer
+	}
+	if m.leaving || m.o.Once && m.plan == "" {
 		return m.quit()
 	}
 	cmd := m.changes()
@@ -345,6 +362,7 @@ func (m *screen) turnEnded(msg turnMsg) tea.Cmd {
 		}
 	}
 	m.giveBack("")
+	m.proposePlan()
 	return cmd
 }
 
@@ -373,7 +391,16 @@ func (m *screen) send(text string) tea.Cmd {
 	if s == nil {
 		return m.begin(text)
 	}
-	return m.nextTurn(func(ctx context.Context) error { return s.Request(ctx, text) })
+	mode, plan, moded := approval.Mode(m.approval()), m.planning(), m.moded
+	m.moded = false
+	return m.nextTurn(func(ctx context.Context) error {
+		if moded {
+			if err := s.SetMode(ctx, mode, plan); err != nil {
+				return err
+			}
+		}
+		return s.Request(ctx, text)
+	})
 }
 
 // interrupt ends the turn.

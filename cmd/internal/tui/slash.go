@@ -54,8 +54,9 @@ func verbs() []verb {
 		{"/export", "[FILE]", "write the conversation as markdown (default: a temporary file)", 1,
 			(*screen).exportVerb},
 		{"/model", "[NAME]", "list the models known, or change it from the next request on", 2, (*screen).modelVerb},
-		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny",
-			2, (*screen).approvalVerb},
+		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 0, (*screen).approvalVerb},
+		{"/plan", "", "begin or end plan mode: the agent only reads and asks, and makes a plan (Shift-Tab)", 0,
+			func(m *screen, _ []string) tea.Cmd { return m.setMode(m.approval(), !m.planning()) }},
 		{"/until", "[CMD | off]", "show the check that says when the task is done, set it, or end it", 2, (*screen).untilVerb},
 		{"/resume", "", "pick another task of this directory", 1,
 			func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
@@ -140,6 +141,7 @@ func (m *screen) helpVerb([]string) tea.Cmd {
 	row("!command", "runs a command as you; its output is sent with your next message")
 	row("Enter", "sends; while the agent works it queues (↑ takes it back)")
 	row("Alt-Enter, Ctrl-J", `new line, as does a \ at the end`)
+	row("Shift-Tab", "changes the mode: ask, edits, plan")
 	row("Esc", "interrupts; twice, when idle, picks a step to jump to")
 	row("Ctrl-C", "interrupts, clears the line, leaves")
 	return nil
@@ -320,10 +322,7 @@ func (m *screen) approvalVerb(args []string) tea.Cmd {
 		m.fail(err)
 		return nil
 	}
-	m.o.Request.Approval, m.o.Settings.Approval, m.info.Approval = string(mode), string(mode), string(mode)
-	m.print("approval " + paint.Bold.Render(string(mode)) + paint.Faint.Render(" from the next request on"))
-	m.known, m.st.Grants.Mode = m.s != nil, string(mode)
-	return m.reopen()
+	return m.setMode(string(mode), m.planning())
 }
 
 // untilVerb shows or changes what the task is to reach.
@@ -362,7 +361,8 @@ func (m *screen) reopen() tea.Cmd {
 
 func (m *screen) newVerb([]string) tea.Cmd {
 	cmd := m.reopen()
-	m.o.Task, m.info, m.st = "", session.Info{}, new(state.State)
+	m.o.Task, m.info = "", session.Info{}
+	m.setState(new(state.State))
 	m.print(paint.Faint.Render("the next request starts a new task"))
 	return cmd
 }

@@ -199,10 +199,18 @@ func (m *screen) status() (lines []string) {
 }
 
 func (m *screen) standing() []string {
-	if m.info.Task == "" {
-		return []string{"/help", "@file", "!command", "Ctrl-C twice leaves"}
+	mode := m.approval()
+	if m.planning() {
+		mode = "plan mode (Shift-Tab)"
 	}
-	parts := []string{term.ModelName(m.info.Model), m.approval()}
+	if m.info.Task == "" {
+		parts := []string{"/help", "@file", "!command", "Ctrl-C twice leaves"}
+		if m.o.Request.Plan != nil {
+			parts = append([]string{mode}, parts...)
+		}
+		return parts
+	}
+	parts := []string{term.ModelName(m.info.Model), mode}
 	narrow := m.width <= 60
 	tokens := m.st.Context.Tokens
 	if m.st.Model.EAS > 0 {

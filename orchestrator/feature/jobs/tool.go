@@ -126,11 +126,14 @@ func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage)
 	return r, ctx.Err()
 }
 
+// StopName is the name of the tool that ends a background command.
+const StopName = "TaskStop"
+
 type taskStop struct{ jobs *Jobs }
 
 // Spec: it ends only what this task began, so it needs no approval.
 func (taskStop) Spec() tool.Spec {
-	return tool.Spec{Name: "TaskStop", Description: "End a background command and all processes it started.", Schema: tool.Params(taskID()), ReadOnly: true}
+	return tool.Spec{Name: StopName, Description: "End a background command and all processes it started.", Schema: tool.Params(taskID()), ReadOnly: true}
 }
 
 func (t taskStop) Call(ctx context.Context, _ *tool.Env, args json.RawMessage) (tool.Result, error) {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestPlanMode plays a session that plans first: the plan is changed by words, edited in the editor, and accepted in
+// another mode; then a plan that is left is found again by -c.
+func TestPlanMode(t *testing.T) {
+	t.Parallel()
+	d := onScreen(t, 100, 34, `turns:
+  - expect: [{on: last, contains: ["[plan mode", wants a plan before, fix the parser]}]
+    calls: [{name: WriteFile, arguments: {path: a.txt, content: x}}]
+  - expect: [{on: last, contains: WriteFile was not run}]
+    reply: "1. write a.txt"
+  - expect: [{on: last, contains: "test it, too", lacks: plan mode}]
+    reply: "1. write a.txt\n2. test it"
+  - expect: [{on: last, contains: ["[plan mode", user ended plan mode, "accepted as edited below", "1. write b.txt"]}]
+    calls: [{name: WriteFile, arguments: {path: b.txt, content: x}}]
+  - calls: [{name: Bash, arguments: {command: "`+holdOn+`"}}]
+  - calls: [{name: WriteFile, arguments: {path: c.txt, content: x}}]
+  - expect: [{on: last, contains: WriteFile was not run}]
+    reply: "The second plan."
+  - expect: [{on: last, contains: [user ended plan mode, Carry it out]}]
+    calls: [{name: WriteFile, arguments: {path: c.txt, content: x}}]
+  - reply: All done.
+`)
+	d.write("edit", "#!/bin/sh\nsed -i s/a.txt/b.txt/ \"$1\"\n")
+	if err := os.Chmod(filepath.Join(d.dir, "edit"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.types("EDITOR=edit anamnesis --no-final-pass --model script:../words.yaml\n")
+	d.sees("/help · @file")
+	d.press("BTab")
+	d.sees("approval edits")
+	d.press("BTab")
+	d.sees("plan mode (Shift-Tab) · /help")
+	d.types("fix the parser\n")
+	d.sees("Carry this plan out?", "❯ Yes, approval edits", "Yes, approval ask", "Yes, approval auto", "Edit the plan", "No, go on planning")
+	d.golden("planned")
+	if inWorld(d.dir, "a.txt") {
+		t.Error("a file was written in plan mode")
+	}
+	d.types("test it, too\n")
+	d.sees("2. test it", "Carry this plan out?")
+	d.press("Down", "Down", "Down", "Enter")
+	d.sees("the plan as you edited it:", "1. write b.txt", "Carry this plan out?")
+	d.press("Enter")
+	d.sees("the end of plan mode; approval edits", "● WriteFile b.txt", "? Bash", keysOffered)
+	d.press("BTab") // the mode changes while a question waits, and the question stays
+	d.sees("plan mode (Shift-Tab)", "? Bash")
+	d.types("y")
+	d.write("w/go", "")
+	d.sees("The second plan.", "Carry this plan out?")
+	d.press("Escape")
+	d.gone("Carry this plan out?")
+	d.press("C-c")
+	d.sees("Ctrl-C again to leave")
+	d.press("C-c")
+	d.sees("'anamnesis -c' continues it")
+	d.types("clear; anamnesis -c --model script:../words.yaml\n")
+	d.sees("The second plan.", "Carry this plan out?", "plan mode (Shift-Tab)")
+	d.press("Enter")
+	d.answered("All done.")
+	if !inWorld(d.dir, "b.txt") || !inWorld(d.dir, "c.txt") {
+		t.Error("the plans were not carried out")
+	}
+}
+
+// TestPlanModeHoldsSubagents: a subagent that is at work when plan mode begins changes nothing more.
+func TestPlanModeHoldsSubagents(t *testing.T) {
+	t.Parallel()
+	d := onScreen(t, 100, 30, `turns:
+  - calls: [{name: Task, arguments: {subagent: coder, description: do it, prompt: Do it.}}]
+  - expect: [{on: result, contains: I was held back.}]
+    reply: The plan then.
+subagents:
+  - agent: coder
+    turns:
+      - calls: [{name: Bash, arguments: {command: "`+holdOn+`"}}]
+      - calls: [{name: WriteFile, arguments: {path: a.txt, content: x}}]
+      - expect: [{on: result, contains: "WriteFile was not run: the task is in plan mode"}]
+        reply: I was held back.
+`)
+	d.types("anamnesis --approval edits --no-final-pass --model script:../words.yaml 'do it'\n")
+	d.sees("? coder: Bash", keysOffered)
+	d.press("BTab")
+	d.sees("plan mode: the agent reads and makes a plan", keysOffered)
+	d.types("y")
+	d.write("w/go", "")
+	d.answered("The plan then.", "Carry this plan out?", "❯ Yes, approval edits")
+	if inWorld(d.dir, "a.txt") {
+		t.Error("the subagent wrote a file in plan mode")
+	}
+}

@@ -1,0 +1,79 @@
+package planmode_test
+
+import (
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/planmode"
+	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/gate/gatetest"
+	"anamnesis/orchestrator/tool"
+)
+
+// TestCheck: while a task only plans, what is not known to change nothing is refused, and the refusal says what to do.
+func TestCheck(t *testing.T) {
+	on := true
+	check := planmode.Check(func() bool { return on })
+	for _, tt := range []struct {
+		name    string
+		spec    tool.Spec
+		args    string
+		refused string // a part of why; empty: it runs
+	}{
+		{"ReadFile", tool.Spec{ReadOnly: true}, `{}`, ""},
+		{"FetchURL", tool.Spec{Fetches: true}, `{}`, ""},
+		{"Task", tool.Spec{Delegates: true, ReadOnly: true}, `{}`, ""},
+		{"Bash", tool.Spec{Command: "command"}, `{"command":"git log | head"}`, ""},
+		{"mcp__a__marked", tool.Spec{ReadOnly: true}, `{}`, ""},
+		{"Bash", tool.Spec{Command: "command"}, `{"command":"make"}`, "not known to change nothing"},
+		{"Bash", tool.Spec{Command: "command"}, `{}`, "not known to change nothing"},
+		{"WriteFile", tool.Spec{Edits: true}, `{}`, "can change something"},
+		{"mcp__a__b", tool.Spec{}, `{}`, "can change something"},
+		{"Task", tool.Spec{Delegates: true}, `{}`, "use a read-only one"},
+		{"jump_to_step", tool.Spec{ReadOnly: true, Rewinds: true}, `{}`, "may move files"},
+		{"TaskStop", tool.Spec{ReadOnly: true}, `{}`, "ends a command"},
+	} {
+		c := &gate.Call{Call: op.Call{ID: "c", Name: tt.name, Args: tt.args}, Spec: tt.spec, Input: []byte(tt.args)}
+		got, err := check(t.Context(), c)
+		if err != nil || (got == nil) != (tt.refused == "") {
+			t.Fatalf("%s %s: %v, %v", tt.name, tt.args, got, err)
+		}
+		if got == nil {
+			continue
+		}
+		d, r := got[0].(*op.ApprovalDecided), got[1].(*op.ToolReturned)
+		if d.By != planmode.By || !r.Refused || !strings.Contains(r.Text, tt.refused) || !strings.Contains(r.Text, "end your turn with the plan") {
+			t.Errorf("%s: %+v, %+v", tt.name, d, r)
+		}
+	}
+	on = false
+	if got, _ := check(t.Context(), &gate.Call{Spec: tool.Spec{Edits: true}}); got != nil {
+		t.Errorf("outside plan mode: %v", got)
+	}
+}
+
+// TestOn: the mode holds from its operation on, folded or not.
+func TestOn(t *testing.T) {
+	p := gatetest.Place(t, op.TaskOpened{}, op.Call{ID: "c", Name: "Bash"})
+	if planmode.On(p.Ledger) {
+		t.Error("a task begins in plan mode")
+	}
+	for _, plan := range []bool{true, false, true} {
+		if err := p.Journal.Post(t.Context(), planmode.Set(!plan, plan, "edits")); err != nil {
+			t.Fatal(err)
+		}
+		if planmode.On(p.Ledger) != plan {
+			t.Errorf("plan mode before it is folded: %v", !plan)
+		}
+	}
+	if err := p.ApplyQueued(); err != nil {
+		t.Fatal(err)
+	}
+	if g := p.State().Grants; !planmode.On(p.Ledger) || !g.Plan || g.Mode != "edits" {
+		t.Errorf("folded: %+v", g)
+	}
+	if b := planmode.Set(true, true, "ask"); b.Notice != "" {
+		t.Errorf("the model is told of a change of the approval alone: %q", b.Notice)
+	}
+}
