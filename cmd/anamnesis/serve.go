@@ -15,23 +15,26 @@ import (
 
 func (a *app) serveCommand() *cobra.Command {
 	var dir, addr string
+	var origins []string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Show cards and tasks in a browser, on this machine only",
 		Long: `Show the review of cards and the timelines of tasks, and steer tasks, as a web page on this machine only. Open
 the printed address: its token gives your browser access. Whoever has the token can do what you
-can do. It is valid until the server ends. Ctrl-C ends the server.`,
+can do. It is valid until the server ends, or until you end a browser's session on the page.
+With --origin, a proxy or tunnel of yours may make the page reachable by another name. Ctrl-C ends the server.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.serve(cmd.Context(), dir, addr)
+			return a.serve(cmd.Context(), dir, addr, origins)
 		},
 	}
 	chooseKB(cmd, &dir)
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0",
 		"where to listen: a loopback address and a port, 0 for any free one")
+	cmd.Flags().StringArrayVar(&origins, "origin", nil, "`URL` at which a proxy of yours reaches the server, such as https://HOST (repeatable)")
 	return a.jsonFlag(cmd, "the address as one JSON object")
 }
 
-func (a *app) serve(ctx context.Context, dir, addr string) error {
+func (a *app) serve(ctx context.Context, dir, addr string, origins []string) error {
 	svc, err := a.service()
 	if err != nil {
 		return err
@@ -50,14 +53,28 @@ func (a *app) serve(ctx context.Context, dir, addr string) error {
 		return err
 	}
 	defer store.Close()
-	s, err := page.New(l.Addr(), page.Options{Tasks: svc, Store: store})
+	say := func(urls []string) error {
+		return a.show(map[string]any{"url": urls[0], "addr": l.Addr().String(), "urls": urls}, func() {
+			for _, url := range urls {
+				a.printf("open %s\n", url)
+			}
+		})
+	}
+	s, err := page.New(l.Addr(), page.Options{Tasks: svc, Store: store, Origins: origins,
+		Renewed: func(urls []string) {
+			if !a.json {
+				a.printf("a session was ended, and the earlier addresses with it\n")
+			}
+			_ = say(urls) // the page shows them, too
+		}})
 	if err != nil {
+		return exit.Usagef("serve: %w", err)
+	}
+	if err := say(s.URLs()); err != nil {
 		return err
 	}
-	err = a.show(map[string]string{"url": s.URL(), "addr": l.Addr().String()},
-		func() { a.printf("open %s\nCtrl-C ends this\n", s.URL()) })
-	if err != nil {
-		return err
+	if !a.json {
+		a.printf("Ctrl-C ends this\n")
 	}
 	return s.Serve(ctx, l)
 }

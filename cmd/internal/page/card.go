@@ -127,7 +127,7 @@ func (s *Server) showCard(w http.ResponseWriter, r *http.Request, code int, from
 	if problem != "" {
 		frame.Problem = problem
 	}
-	return s.render(w, code, "card", frame)
+	return s.render(w, r, code, "card", frame)
 }
 
 func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, error) {

@@ -118,7 +118,7 @@ func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := editView{ID: id, From: from, Seen: seen, Text: string(text), Whole: r.URL.Query().Get("as") == "file"}
-	return s.renderEdit(w, http.StatusOK, v, "")
+	return s.renderEdit(w, r, http.StatusOK, v, "")
 }
 
 // preview answers with a rendered body.
@@ -142,7 +142,7 @@ func merged(text []byte, topic, body string) (string, error) {
 	return front + "\n" + strings.TrimLeft(body, "\n"), nil
 }
 
-func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem string) error {
+func (s *Server) renderEdit(w http.ResponseWriter, r *http.Request, code int, v editView, problem string) error {
 	v.Topic = v.ID
 	if c, err := card.Parse([]byte(v.Text)); err == nil {
 		v.Topic, v.Body = c.Topic, strings.TrimLeft(string(c.Body()), "\n")
@@ -151,7 +151,7 @@ func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem
 		v.Whole = true // topic and body cannot be separated
 	}
 	v.Back, v.Odd = v.From.path(v.ID), markup.Odd(v.Text)
-	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: v.From.section(),
+	return s.render(w, r, code, "edit", view{Title: "Edit: " + v.Topic, Section: v.From.section(),
 		Body: v, Problem: problem})
 }
 
@@ -178,7 +178,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if lostIssue(was, []byte(v.Text)) {
-		return s.renderEdit(w, http.StatusUnprocessableEntity, v,
+		return s.renderEdit(w, r, http.StatusUnprocessableEntity, v,
 			"Not saved: the Issue is missing, by which tasks find the card. Begin a line with \"- **Issue**: \" and what goes wrong.")
 	}
 	done, err := s.desk.Edit(r.Context(), v.ID, v.Seen, []byte(v.Text))
@@ -187,12 +187,12 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &conflict):
 		v.Seen, v.Now, v.Whole = seen, term.Clean(string(was)), true
-		return s.renderEdit(w, http.StatusConflict, v,
+		return s.renderEdit(w, r, http.StatusConflict, v,
 			"Not saved: the card has changed since. Below are what it says now, and your text. "+
 				"Put into your text what should stay, and save again.")
 	case errors.As(err, &fault):
 		v.Whole = true // the fault's line number counts in the file
-		return s.renderEdit(w, http.StatusUnprocessableEntity, v, "Not saved: "+faultText(fault))
+		return s.renderEdit(w, r, http.StatusUnprocessableEntity, v, "Not saved: "+faultText(fault))
 	case err != nil:
 		return err
 	}

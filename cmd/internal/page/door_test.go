@@ -57,12 +57,34 @@ func openSite(t testing.TB) *site {
 		}
 	})
 	st.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	in := st.ask(t, "GET", strings.TrimPrefix(st.page.URL(), st.URL), nil)
+	in := st.ask(t, "GET", strings.TrimPrefix(st.page.URLs()[0], st.URL), nil)
 	if in.code != http.StatusSeeOther || len(in.cookies) != 1 {
 		t.Fatalf("the token was answered with %d and %d cookies", in.code, len(in.cookies))
 	}
 	st.cookie = in.cookies[0]
 	return st
+}
+
+// token returns the token of a right.
+func (s *site) token(t testing.TB, right door.Right) string {
+	t.Helper()
+	_, token, _ := strings.Cut(s.page.door.URLs(right)[0], "token=")
+	return token
+}
+
+// with returns the site as a browser with that right has it.
+func (s *site) with(t testing.TB, right door.Right) *site {
+	t.Helper()
+	other := *s
+	if other.cookie = nil; right == door.Anyone {
+		return &other
+	}
+	in := other.ask(t, "GET", "/?token="+s.token(t, right), nil)
+	if len(in.cookies) != 1 {
+		t.Fatalf("the token to %s was answered with %d", right, in.code)
+	}
+	other.cookie = in.cookies[0]
+	return &other
 }
 
 // answer is the answer to a request.
@@ -131,13 +153,13 @@ func TestDoor(t *testing.T) {
 		{"a link from elsewhere", "GET", "/review", []func(*http.Request){header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate")}, 200},
 		{"without the cookie", "GET", "/review", []func(*http.Request){noCookie}, 401},
 		{"a guessed cookie", "GET", "/review", []func(*http.Request){noCookie, header("Cookie", s.cookie.Name+"=guess")}, 401},
-		{"the token for the cookie", "GET", "/review", []func(*http.Request){noCookie, header("Cookie", s.cookie.Name+"="+s.page.door.Token)}, 401},
+		{"the token for the cookie", "GET", "/review", []func(*http.Request){noCookie, header("Cookie", s.cookie.Name+"="+s.token(t, door.Jump))}, 401},
 		{"a guessed token", "GET", "/?token=guess", nil, 401},
 		{"no token", "GET", "/?token=", nil, 401},
-		{"the token by POST", "POST", "/?token=" + s.page.door.Token, []func(*http.Request){noCookie}, 401},
+		{"the token by POST", "POST", "/?token=" + s.token(t, door.Jump), []func(*http.Request){noCookie}, 401},
 		{"the style without the cookie", "GET", "/static/page.css", []func(*http.Request){noCookie}, 200},
 		{"a foreign host", "GET", "/review", []func(*http.Request){host("evil.example" + port)}, 403},
-		{"a foreign host's token", "GET", "/?token=" + s.page.door.Token, []func(*http.Request){host("evil.example" + port), noCookie}, 403},
+		{"a foreign host's token", "GET", "/?token=" + s.token(t, door.Jump), []func(*http.Request){host("evil.example" + port), noCookie}, 403},
 		{"a host without the port", "GET", "/review", []func(*http.Request){host("localhost")}, 403},
 		{"a foreign host's style", "GET", "/static/page.css", []func(*http.Request){host("evil.example")}, 403},
 		{"a foreign origin's post", "POST", "/undo", []func(*http.Request){header("Origin", "http://evil.example")}, 403},
@@ -186,10 +208,10 @@ func TestDoorCookie(t *testing.T) {
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
 		t.Errorf("cookie %v: want HttpOnly, SameSite=Strict, this host alone", c)
 	}
-	if len(c.Value) < 43 || c.Value == s.page.door.Token {
+	if len(c.Value) < 43 || c.Value == s.token(t, door.Jump) {
 		t.Error("the cookie's value must be a secret of its own")
 	}
-	in := s.ask(t, "GET", "/?token="+s.page.door.Token, nil, noCookie)
+	in := s.ask(t, "GET", "/?token="+s.token(t, door.Jump), nil, noCookie)
 	if to := in.header.Get("Location"); to != "/" {
 		t.Errorf("the token leads to %q: it must leave the address", to)
 	}

@@ -77,7 +77,7 @@ func (s *Server) showEvidence(w http.ResponseWriter, r *http.Request) error {
 	if partOnly(r) {
 		return s.renderPart(w, "evidence", v)
 	}
-	return s.render(w, http.StatusOK, "evidence", view{Title: "Evidence: " + c.Topic, Section: "/cards", Body: v})
+	return s.render(w, r, http.StatusOK, "evidence", view{Title: "Evidence: " + c.Topic, Section: "/cards", Body: v})
 }
 
 func taskPath(task string) string { return "/tasks/" + url.PathEscape(task) }

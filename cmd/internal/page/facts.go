@@ -55,7 +55,7 @@ func (s *Server) showFacts(w http.ResponseWriter, r *http.Request) error {
 		}
 		v.Constraint = append(v.Constraint, f.Source())
 	}
-	return s.render(w, http.StatusOK, "facts", view{Title: "Facts", Section: "/tasks", Body: v})
+	return s.render(w, r, http.StatusOK, "facts", view{Title: "Facts", Section: "/tasks", Body: v})
 }
 
 // correctFact sets a user's words for a fact; without words it is not told any more.

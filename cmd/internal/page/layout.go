@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/page/door"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	knowledgebase "anamnesis/knowledge_base"
@@ -39,6 +40,8 @@ type view struct {
 
 	Undo     *review.Done // what could be taken back; nil for nothing
 	UndoPath string       // where the form that does it is sent
+
+	May door.Right // what the browser may do
 }
 
 // pair is the data of a part that needs two values.
@@ -49,7 +52,7 @@ type section struct{ Path, Name, Key string }
 
 // sections are the navigation of every page.
 func sections() []section {
-	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}, {"/tasks", "Tasks", ""}}
+	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}, {"/tasks", "Tasks", ""}, {"/sessions", "Access", ""}}
 }
 
 // pages holds the parsed templates.
@@ -136,7 +139,8 @@ func meaning(state any) string {
 }
 
 // render answers with a whole page.
-func (s *Server) render(w http.ResponseWriter, code int, name string, v view) error {
+func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, name string, v view) error {
+	v.May = door.SessionOf(r).Right
 	t := s.pages.whole[name]
 	if t == nil {
 		return fmt.Errorf("render page %s: no such template", name)
@@ -220,7 +224,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		title = "This cannot be shown" // a file, a disk or git was at fault, not this program
 	}
 	v := view{Title: title, Body: term.Clean(err.Error())}
-	if s.render(w, code, "problem", v) != nil {
+	if s.render(w, r, code, "problem", v) != nil {
 		http.Error(w, term.Clean(err.Error()), code)
 	}
 }

@@ -90,7 +90,7 @@ func (s *Server) showDetail(w http.ResponseWriter, r *http.Request, d detail) er
 	if partOnly(r) {
 		return s.renderPart(w, "detail", d)
 	}
-	return s.render(w, http.StatusOK, "detail", view{Title: d.Title + " · " + d.Task, Section: "/tasks",
+	return s.render(w, r, http.StatusOK, "detail", view{Title: d.Title + " · " + d.Task, Section: "/tasks",
 		Style: "timeline.css", Body: d})
 }
 

@@ -136,7 +136,7 @@ func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
 	if len(q.Cards) > 0 {
 		v.First = q.path(q.Cards[0].ID)
 	}
-	return s.render(w, http.StatusOK, "queue", s.framed(r, view{Title: "Review", Section: "/review", Body: v}))
+	return s.render(w, r, http.StatusOK, "queue", s.framed(r, view{Title: "Review", Section: "/review", Body: v}))
 }
 
 // decideMany performs a decision about the cards that were ticked in a list.

@@ -108,7 +108,7 @@ func (s *Server) listCards(w http.ResponseWriter, r *http.Request) error {
 	if partOnly(r) {
 		return s.renderPart(w, "found-part", v)
 	}
-	return s.render(w, http.StatusOK, "cards", s.framed(r, view{Title: "Cards", Section: "/cards", Body: v}))
+	return s.render(w, r, http.StatusOK, "cards", s.framed(r, view{Title: "Cards", Section: "/cards", Body: v}))
 }
 
 func (s *Server) list(v *listView, from string) error {
@@ -184,5 +184,5 @@ func (s *Server) showHistory(w http.ResponseWriter, r *http.Request) error {
 	for _, rev := range revs[:len(revs)-v.More] {
 		v.Revisions = append(v.Revisions, revision{rev, patch.Read(rev.Diff)})
 	}
-	return s.render(w, http.StatusOK, "history", view{Title: "History: " + v.Topic, Section: "/cards", Body: v})
+	return s.render(w, r, http.StatusOK, "history", view{Title: "History: " + v.Topic, Section: "/cards", Body: v})
 }

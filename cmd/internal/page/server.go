@@ -70,17 +70,22 @@ type Options struct {
 	// Store holds the cards. It should be opened with Watch, so that what
 	// others change is seen at once. The server does not close it.
 	Store *knowledgebase.Store
+	// Origins are those at which proxies of the user make the server reachable, such as https://desk.example.net.
+	Origins []string
+	// Renewed is called with the new addresses when a user has ended a session; may be nil.
+	Renewed func(urls []string)
 }
 
 // Server answers the pages of one process. Its methods may be called
 // concurrently.
 type Server struct {
-	tasks Service
-	store *knowledgebase.Store
-	desk  *review.Desk
-	door  *door.Door
-	pages *pages
-	mux   *http.ServeMux
+	tasks   Service
+	store   *knowledgebase.Store
+	desk    *review.Desk
+	door    *door.Door
+	renewed func([]string)
+	pages   *pages
+	mux     *http.ServeMux
 
 	watches watches
 }
@@ -108,7 +113,7 @@ func Listen(addr string) (net.Listener, error) {
 // New makes a server that will be reached at addr, the address of a listener
 // from [Listen].
 func New(addr net.Addr, o Options) (*Server, error) {
-	d, err := door.New(addr)
+	d, err := door.New(addr, o.Origins...)
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +121,16 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, pages: p,
+	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, renewed: o.Renewed, pages: p,
 		mux: http.NewServeMux(), watches: watches{tasks: o.Tasks}}
-	s.routes()
+	for _, t := range s.routes() {
+		s.handle(t)
+	}
 	return s, nil
 }
 
-// URL is the address to open: it holds the token, and is as secret.
-func (s *Server) URL() string { return s.door.URL() }
+// URLs are the addresses to open, the server's own first: they hold a token with all rights, and are as secret.
+func (s *Server) URLs() []string { return s.door.URLs(door.Jump) }
 
 // ServeHTTP answers one request, or turns it away at the door.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -164,51 +171,68 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// routes lists every path and its handler.
-func (s *Server) routes() {
+// route is a path with the right that it needs.
+type route struct {
+	pattern string
+	right   door.Right
+	answer  func(http.ResponseWriter, *http.Request) error
+}
+
+// routes are all paths. TestRights has a row for each.
+func (s *Server) routes() []route {
 	cardPage := func(from origin) func(http.ResponseWriter, *http.Request) error {
 		return func(w http.ResponseWriter, r *http.Request) error { return s.showCard(w, r, http.StatusOK, from, "") }
 	}
-	s.handle("GET /static/{name}", s.sendStatic)
-	s.handle("GET /{$}", func(w http.ResponseWriter, r *http.Request) error {
-		http.Redirect(w, r, "/review", http.StatusSeeOther)
-		return nil
-	})
-	// Only GET: so the mux itself answers another method with 405.
-	s.handle("GET /", func(http.ResponseWriter, *http.Request) error { return errNoPage })
-	s.handle("GET /review", s.showQueue)
-	s.handle("POST /review", s.decideMany)
-	s.handle("GET /review/{card}", cardPage(fromReview))
-	s.handle("POST /undo", s.undo)
-	s.handle("GET /cards", s.listCards)
-	s.handle("GET /cards/{card}", cardPage(fromCard))
-	s.handle("POST /cards/{card}/decide", s.decide)
-	s.handle("GET /cards/{card}/edit", s.showEdit)
-	s.handle("POST /cards/{card}/edit", s.edit)
-	s.handle("POST /preview", s.preview)
-	s.handle("GET /cards/{card}/history", s.showHistory)
-	s.handle("GET /cards/{card}/evidence", s.showEvidence)
-	s.handle("GET /tasks", s.showTasks)
-	s.handle("GET /tasks/{task}", s.showTask)
-	s.handle("GET /tasks/{task}/live", s.showLive)
-	s.handle("POST /tasks/{task}/answer", s.answer)
-	s.handle("GET /tasks/{task}/jump", s.planJump)
-	s.handle("POST /tasks/{task}/jump", s.jump)
-	s.handle("POST /tasks/{task}/say", s.say)
-	s.handle("POST /tasks/{task}/stop", s.stop)
-	s.handle("GET /tasks/{task}/report", s.showReport)
-	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
-	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
-	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)
-	s.handle("GET /tasks/{task}/facts", s.showFacts)
-	s.handle("POST /tasks/{task}/facts", s.correctFact)
+	return []route{
+		{"GET /static/{name}", door.Anyone, s.sendStatic},
+		{"GET /{$}", door.Read, func(w http.ResponseWriter, r *http.Request) error {
+			http.Redirect(w, r, "/review", http.StatusSeeOther)
+			return nil
+		}},
+		// Only GET: so the mux itself answers another method with 405.
+		{"GET /", door.Read, func(http.ResponseWriter, *http.Request) error { return errNoPage }},
+		{"GET /review", door.Read, s.showQueue},
+		{"POST /review", door.Answer, s.decideMany},
+		{"GET /review/{card}", door.Read, cardPage(fromReview)},
+		{"POST /undo", door.Answer, s.undo},
+		{"GET /cards", door.Read, s.listCards},
+		{"GET /cards/{card}", door.Read, cardPage(fromCard)},
+		{"POST /cards/{card}/decide", door.Answer, s.decide},
+		{"GET /cards/{card}/edit", door.Answer, s.showEdit},
+		{"POST /cards/{card}/edit", door.Answer, s.edit},
+		{"POST /preview", door.Answer, s.preview},
+		{"GET /cards/{card}/history", door.Read, s.showHistory},
+		{"GET /cards/{card}/evidence", door.Read, s.showEvidence},
+		{"GET /tasks", door.Read, s.showTasks},
+		{"GET /tasks/{task}", door.Read, s.showTask},
+		{"GET /tasks/{task}/live", door.Read, s.showLive},
+		{"GET /tasks/{task}/report", door.Read, s.showReport},
+		{"GET /tasks/{task}/ops/{seq}", door.Read, s.showOp},
+		{"GET /tasks/{task}/ops/{seq}/context", door.Read, s.showContext},
+		{"GET /tasks/{task}/steps/{step}", door.Read, s.showStep},
+		{"POST /tasks/{task}/answer", door.Answer, s.answer},
+		{"POST /tasks/{task}/say", door.Answer, s.say},
+		{"POST /tasks/{task}/stop", door.Answer, s.stop},
+		{"GET /tasks/{task}/jump", door.Jump, s.planJump},
+		{"POST /tasks/{task}/jump", door.Jump, s.jump},
+		{"GET /tasks/{task}/facts", door.Read, s.showFacts},
+		{"POST /tasks/{task}/facts", door.Answer, s.correctFact},
+		{"GET /sessions", door.Jump, s.showSessions},
+		{"POST /sessions", door.Jump, s.revoke},
+	}
 }
 
-// handle registers a handler. An error that it returns becomes a page that says so;
+// handle registers a route. An error that it returns becomes a page that says so;
 // the handler must not have written anything then.
-func (s *Server) handle(pattern string, answer func(http.ResponseWriter, *http.Request) error) {
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if err := answer(w, r); err != nil {
+func (s *Server) handle(t route) {
+	s.mux.HandleFunc(t.pattern, func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if may := door.SessionOf(r).Right; may < t.right {
+			err = refuse(http.StatusForbidden, "This browser may %s only, and this needs the right to %s. Open an address that gives it: a browser with all rights shows them under Access.", may, t.right)
+		} else {
+			err = t.answer(w, r)
+		}
+		if err != nil {
 			s.fail(w, r, err)
 		}
 	})

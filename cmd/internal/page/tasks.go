@@ -63,7 +63,7 @@ func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
 	if to < len(all) {
 		l.Older = fmt.Sprintf("%sskip=%d", path, to)
 	}
-	return s.render(w, http.StatusOK, "tasks", view{Title: "Tasks", Section: "/tasks", Body: l})
+	return s.render(w, r, http.StatusOK, "tasks", view{Title: "Tasks", Section: "/tasks", Body: l})
 }
 
 // numberIn returns a number of the query, or fallback if it has none.
@@ -176,7 +176,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	if p.Auto != nil && p.Auto.Step != nil {
 		p.Auto.Step.compare(r.Context(), s, p.ID)
 	}
-	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Done: did(r.URL.Query().Get("did")), Script: "timeline.js",
+	return s.render(w, r, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Done: did(r.URL.Query().Get("did")), Script: "timeline.js",
 		Style: "timeline.css", Body: p})
 }
 
@@ -185,7 +185,7 @@ type reportView struct {
 	Path     string // of the task
 	Sections []reportview.Section
 	Figures  []reportview.Section // what it cost
-	Cut      bool // lists were shortened
+	Cut      bool                 // lists were shortened
 }
 
 // showReport answers with the head of a task's page. The page asks for it by itself: the comparison of the files

@@ -28,7 +28,7 @@
     if (box ? !box.checked : !keysOn()) return;
     // The last one: the page's own elements come after those of the frame.
     const target = [...document.querySelectorAll(`[data-key="${CSS.escape(e.key)}"]`)].at(-1);
-    if (!target || target.disabled) return;
+    if (!target || target.disabled || !target.checkVisibility()) return;
     e.preventDefault();
     if (target.matches("input, textarea, select")) {
       target.focus();

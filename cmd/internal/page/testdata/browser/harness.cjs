@@ -31,19 +31,19 @@ class Story {
   // open opens the site in a new browser context and returns its page. A request
   // elsewhere, a dialog, an error and a violation of the content security policy
   // are recorded as faults.
-  async open(look = "light", options = {}) {
+  async open(look = "light", options = {}, url = this.args.url) {
     const context = await this.browser.newContext({ ...looks[look], reducedMotion: "reduce", ...options });
     context.setDefaultTimeout(wait);
     const page = await context.newPage();
     page.on("request", (r) => {
-      if (!r.url().startsWith(this.origin + "/")) this.faults.push(`a request left: ${r.url()}`);
+      if (!r.url().startsWith(new URL(url).origin + "/")) this.faults.push(`a request left: ${r.url()}`);
     });
     page.on("dialog", (d) => { this.faults.push(`a dialog: ${d.message()}`); return d.dismiss(); });
     page.on("pageerror", (e) => this.faults.push(`an error: ${e.message}`));
     page.on("console", (m) => {
       if (m.type() === "error" && !/status of 4\d\d/.test(m.text())) this.faults.push(`the console: ${m.text()}`);
     });
-    await page.goto(this.args.url);
+    await page.goto(url);
     assert.equal(new URL(page.url()).search, "", "the token is still in the address");
     return page;
   }
