@@ -19,15 +19,11 @@ agent's word, through jumps, renames and commands. Imported sessions have no sna
 where they fit the file, and what cannot be known is said. A copied file was written by the step that copied it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
-			file, first, last, err := session.ParseLines("", args[0])
+			answer, err := svc.Blame(cmd.Context(), "", args[0])
 			if err != nil {
 				return err
 			}
-			answer, err := svc.Blame(cmd.Context(), "", file, first, last)
-			if err != nil {
-				return err
-			}
-			return a.show(answer, func() { a.printf("%s", show.Blame(answer, first > 0)) })
+			return a.show(answer, func() { a.printf("%s", show.Blame(answer)) })
 		}),
 	}
 	return a.jsonFlag(cmd, "a JSON object")

@@ -9,6 +9,8 @@
 package blame
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +77,7 @@ type Answer struct {
 	Dir     string   `json:"dir"`
 	File    string   `json:"file"`           // as it was asked about
 	Live    string   `json:"live,omitempty"` // a running task that works in Dir
+	Asked   bool     `json:"-"`              // about some lines, not about the file
 	Lines   []Line   `json:"lines"`
 	Origins []Origin `json:"origins"`
 }
@@ -91,177 +94,142 @@ type Query struct {
 
 // Answer finds what wrote the lines.
 func (q Query) Answer(ctx context.Context) (*Answer, error) {
-	f := &finder{Query: q, streams: map[string]*stream{}, made: map[string]Origin{}, heads: map[string]head{}, parents: map[string][]string{}}
+	f := &finder{Query: q, streams: map[string]*stream{}, saved: map[string]*saved{}, made: map[string]Origin{}}
 	defer f.close()
-	f.answer = &Answer{Path: q.Path, Dir: q.Dir, Lines: []Line{}, Origins: []Origin{}}
-	if q.World != nil {
-		if err := f.readLog(ctx); err != nil {
-			return nil, err
-		}
+	if err := f.readLog(ctx); err != nil {
+		return nil, err
 	}
 	repo, err := os.MkdirTemp("", "anamnesis-blame-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(repo)
-	if err := f.makeRepository(ctx, repo); err != nil {
+	f.repo = repo
+	if err := f.makeRepository(ctx); err != nil {
 		return nil, err
 	}
-	out, err := f.blame(ctx, repo)
-	if err != nil && f.userHead != "" { // a repository of a form, or with objects, that cannot be read beside snapshots
-		f.userHead = ""
-		out, err = f.blame(ctx, repo)
+	out, err := f.blame(ctx)
+	if err != nil && f.head != "" { // a shallow clone, say, or one with other hashes
+		f.head = ""
+		out, err = f.blame(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return f.answer, f.read(out)
+	return f.read(out)
 }
 
 // finder is a query under way.
 type finder struct {
 	Query
-	answer   *Answer
-	commits  map[string]worldstate.Commit
-	parents  map[string][]string // of commits, where they are not those that git reads
-	first    string              // the commit without a parent that the tip descends from
-	tip      string              // the commit that git begins at
-	made     map[string]Origin   // of the commits of the temporary repository
-	heads    map[string]head
-	streams  map[string]*stream
-	edits    []edit // of imported sessions
-	userHead string // the commit that the user's git was at before the first commit
+	repo    string // the temporary repository
+	streams map[string]*stream
+	saved   map[string]*saved // the snapshots, by commit
+	made    map[string]Origin // of the commits of the temporary repository
+	edits   []edit            // of imported sessions
+	first   string            // the commit without a parent that tip descends from
+	tip     string            // the commit that git begins at
+	head    string            // the commit that the user's git was at before the first; empty: none
 }
 
-// head is what git says of a commit.
-type head struct {
-	author, title, path string
-	time                time.Time
-}
-
-// git runs git on the temporary repository, and reads no configuration of the user.
-func (f *finder) git(ctx context.Context, repo, stdin string, args ...string) (string, error) {
-	git := worldstate.GitCommand{Top: repo, Stdin: stdin, Env: []string{"GIT_DIR=" + repo, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}}
-	out, err := git.Run(ctx, append([]string{"-c", "core.attributesFile=/dev/null", "-c", "core.fsync=none"}, args...)...)
+// git runs git on the temporary repository. No configuration of the user is read.
+func (f *finder) git(ctx context.Context, stdin string, args ...string) (string, error) {
+	git := worldstate.GitCommand{Top: f.repo, Stdin: stdin, Env: []string{"GIT_DIR=" + f.repo, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}}
+	out, err := git.Run(ctx, append([]string{"-c", "core.attributesFile=/dev/null"}, args...)...)
 	if err != nil {
-		err = fmt.Errorf("read who wrote %s: %w", f.Path, err)
+		err = fmt.Errorf("find what wrote %s: %w", f.Path, err)
 	}
 	return out, err
 }
 
-// makeRepository makes a repository that reads the objects of the snapshots and of the user's git, and
-// writes the commits of what no snapshot holds into it.
-func (f *finder) makeRepository(ctx context.Context, repo string) error {
-	alternates := ""
+// makeRepository makes a repository that reads the objects of the snapshots and of the user's git, and writes into it
+// what neither has: the edits of imported sessions before the first snapshot, and what came after the last one.
+func (f *finder) makeRepository(ctx context.Context) error {
+	alternates, texts := "", make([]bytes.Buffer, 2)
 	if f.World != nil {
 		alternates = filepath.Join(f.World.Store(), "objects") + "\n"
+		for i, id := range []string{f.first, string(f.Tip)} {
+			if err := f.World.Content(ctx, worldstate.ID(id), f.Path, &texts[i]); err != nil && !errors.Is(err, worldstate.ErrNoPath) {
+				return err
+			}
+		}
 	}
 	if _, common, _ := worldstate.GitAround(filepath.Join(f.Dir, filepath.Dir(f.Path))); common != "" {
 		alternates += filepath.Join(common, "objects") + "\n"
-		f.userHead = f.headBefore(ctx)
+		f.head = f.headBefore(ctx)
 	}
-	err := errors.Join(os.MkdirAll(filepath.Join(repo, "objects", "info"), 0o700), os.Mkdir(filepath.Join(repo, "refs"), 0o700),
-		os.WriteFile(filepath.Join(repo, "HEAD"), []byte("ref: refs/heads/blame\n"), 0o600),
-		os.WriteFile(filepath.Join(repo, "objects", "info", "alternates"), []byte(alternates), 0o600))
+	err := errors.Join(os.MkdirAll(filepath.Join(f.repo, "objects", "info"), 0o700), os.Mkdir(filepath.Join(f.repo, "refs"), 0o700),
+		os.WriteFile(filepath.Join(f.repo, "HEAD"), []byte("ref: refs/heads/blame\n"), 0o600),
+		os.WriteFile(filepath.Join(f.repo, "objects", "info", "alternates"), []byte(alternates), 0o600))
+	if err == nil {
+		err = f.readEdits()
+	}
 	if err != nil {
 		return err
 	}
-	base, tip, err := f.contents(ctx)
-	if err != nil {
-		return err
-	}
-	recorded, err := f.recordedEdits()
-	if err != nil {
-		return err
-	}
-	began := time.Now() // of the first snapshot
-	if f.first != "" {
-		began = f.stamp(f.commits[f.first])
-	}
-	below := slices.IndexFunc(recorded, func(e edit) bool { return e.began.After(began) })
-	if below < 0 {
-		below = len(recorded)
-	}
-	var chain []version
-	if f.edits = recorded; f.first != "" && below > 0 {
-		chain, recorded = replay(base, recorded[:below]), recorded[below:]
-	}
-	n := len(chain)
-	if f.Present != nil {
-		chain = append(chain, replay(string(f.Present), recorded)...)
-		if last := chain[n:]; f.Tip != "" && len(last) == 1 && string(f.Present) == tip {
-			chain = chain[:n]
-		} else if f.Tip != "" && last[0].Kind == Before {
-			last[0].Origin = Origin{Kind: Since, Time: f.commits[string(f.Tip)].Time}
-		}
-	}
-	return f.write(ctx, repo, chain, n)
-}
-
-// contents returns the file's text in the first snapshot and in the last one; empty where it has none.
-func (f *finder) contents(ctx context.Context) (first, last string, err error) {
-	var text [2]strings.Builder
-	for i, id := range []string{f.first, string(f.Tip)} {
-		if id == "" {
-			continue
-		}
-		err := f.World.Content(ctx, worldstate.ID(id), f.Path, &text[i])
-		if err != nil && !errors.Is(err, worldstate.ErrNoPath) {
-			return "", "", err
-		}
-	}
-	return text[0].String(), text[1].String(), nil
-}
-
-// write adds commits: the first n below the first snapshot, the others above the last one.
-func (f *finder) write(ctx context.Context, repo string, chain []version, n int) error {
 	f.tip = string(f.Tip)
-	if len(chain) == 0 {
+	later := f.edits
+	if s := f.saved[f.first]; s != nil {
+		n, _ := slices.BinarySearchFunc(f.edits, s.at, func(e edit, at time.Time) int { return e.Time.Compare(at) })
+		later = f.edits[n:]
+		if n > 0 {
+			if s.parents, err = f.write(ctx, replay(texts[0].String(), f.edits[:n]), ""); err != nil {
+				return err
+			}
+			f.first = s.parents[0]
+		}
+	}
+	if f.Present == nil || f.tip != "" && len(later) == 0 && bytes.Equal(f.Present, texts[1].Bytes()) {
 		return nil
 	}
+	chain := replay(string(f.Present), later)
+	if base := &chain[0].Origin; f.tip != "" && base.Kind == Before {
+		*base = Origin{Kind: Since, Time: f.saved[f.tip].Time}
+	}
+	ids, err := f.write(ctx, chain, f.tip)
+	if err == nil {
+		f.first, f.tip = cmp.Or(f.first, ids[1]), ids[0]
+	}
+	return err
+}
+
+// write writes a chain of commits upon parent, if that is given, and returns the last one and the first one.
+func (f *finder) write(ctx context.Context, chain []version, parent string) ([]string, error) {
 	name := f.Path
 	if strings.ContainsAny(name, "\"\n") {
 		name = strconv.Quote(name)
 	}
 	var in strings.Builder
 	for i, v := range chain {
-		fmt.Fprintf(&in, "commit refs/heads/%t\nmark :%d\ncommitter a <a> 0 +0000\ndata 0\n", i < n, i+1)
-		if i == n && f.Tip != "" {
-			fmt.Fprintf(&in, "from %s\n", f.Tip)
+		fmt.Fprintf(&in, "commit refs/heads/%d\nmark :%d\ncommitter a <a> 0 +0000\ndata 0\n", len(f.made), i+1)
+		if i == 0 && parent != "" {
+			fmt.Fprintf(&in, "from %s\n", parent)
 		}
 		fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\nget-mark :%d\n", name, len(v.text), v.text, i+1)
 	}
-	out, err := f.git(ctx, repo, in.String(), "fast-import", "--quiet", "--cat-blob-fd=1")
+	out, err := f.git(ctx, in.String(), "fast-import", "--quiet", "--cat-blob-fd=1")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ids := strings.Fields(out)
 	for i, id := range ids {
 		f.made[id] = chain[i].Origin
 	}
-	if n > 0 {
-		f.parents[f.first] = ids[n-1 : n]
-		f.first = ids[0]
-	}
-	if n < len(ids) {
-		f.tip = ids[len(ids)-1]
-		if f.Tip == "" {
-			f.first = ids[n]
-		}
-	}
-	return nil
+	return []string{ids[len(ids)-1], ids[0]}, nil
 }
 
-// blame runs 'git blame'.
-func (f *finder) blame(ctx context.Context, repo string) (string, error) {
+// blame runs 'git blame' with the parents that commits do not name.
+func (f *finder) blame(ctx context.Context) (string, error) {
 	var grafts strings.Builder
-	for id, parents := range f.parents {
-		fmt.Fprintln(&grafts, id, strings.Join(parents, " "))
+	for id, s := range f.saved {
+		if len(s.parents) != len(s.Parents) {
+			fmt.Fprintln(&grafts, id, strings.Join(s.parents, " "))
+		}
 	}
-	if f.userHead != "" {
-		fmt.Fprintln(&grafts, f.first, f.userHead)
+	if f.head != "" {
+		fmt.Fprintln(&grafts, f.first, f.head)
 	}
-	file := filepath.Join(repo, "grafts")
+	file := filepath.Join(f.repo, "grafts")
 	if err := os.WriteFile(file, []byte(grafts.String()), 0o600); err != nil {
 		return "", err
 	}
@@ -269,57 +237,55 @@ func (f *finder) blame(ctx context.Context, repo string) (string, error) {
 	if f.First > 0 {
 		args = append(args, fmt.Sprintf("-L%d,%d", f.First, f.Last))
 	}
-	return f.git(ctx, repo, "", append(args, f.tip, "--", f.Path)...)
+	return f.git(ctx, "", append(args, f.tip, "--", f.Path)...)
 }
 
 // read reads what 'git blame --porcelain' prints.
-func (f *finder) read(out string) error {
-	known := make(map[string]int) // the place of an origin
-	var id string
-	var number int
-	for line := range strings.Lines(out + "\n") {
-		line = strings.TrimSuffix(line, "\n")
+func (f *finder) read(out string) (*Answer, error) {
+	a := &Answer{Path: f.Path, Dir: f.Dir, Asked: f.First > 0, Lines: []Line{}}
+	place := make(map[string]int) // of an origin
+	heads := make(map[string]Origin)
+	id, number := "", 0
+	for line := range strings.SplitSeq(out, "\n") {
 		if text, ok := strings.CutPrefix(line, "\t"); ok {
-			o := f.origin(id, f.heads[id].path, text)
+			o := f.origin(id, heads[id], text)
 			key := fmt.Sprint(id, o.Path, o.Calls)
-			if _, ok := known[key]; !ok {
-				known[key] = len(f.answer.Origins)
-				f.answer.Origins = append(f.answer.Origins, o)
+			if _, ok := place[key]; !ok {
+				place[key] = len(a.Origins)
+				a.Origins = append(a.Origins, o)
 			}
-			f.answer.Lines = append(f.answer.Lines, Line{number, known[key], text})
+			a.Lines = append(a.Lines, Line{number, place[key], text})
 			continue
 		}
 		word, rest, _ := strings.Cut(line, " ")
-		h := f.heads[id]
+		h := heads[id]
 		switch word {
 		case "author":
-			h.author = rest
+			h.Author = rest
 		case "summary":
-			h.title = rest
+			h.Title = rest
 		case "filename":
-			h.path = rest
+			h.Path = rest
 			if path, err := strconv.Unquote(rest); err == nil {
-				h.path = path
+				h.Path = path
 			}
 		case "author-time":
 			seconds, _ := strconv.ParseInt(rest, 10, 64)
-			h.time = time.Unix(seconds, 0).UTC()
+			h.Time = time.Unix(seconds, 0).UTC()
 		default:
-			if numbers := strings.Fields(rest); len(word) == 40 && len(numbers) > 1 {
-				var err error
-				if number, err = strconv.Atoi(numbers[1]); err != nil {
-					return fmt.Errorf("read git's answer %q: %w", line, err)
+			if len(word) == 40 {
+				id, h = word, heads[word]
+				if _, err := fmt.Sscanf(rest, "%d %d", new(int), &number); err != nil {
+					return nil, fmt.Errorf("read git's answer %q: %w", line, err)
 				}
-				id = word
 			}
-			continue
 		}
-		f.heads[id] = h
+		heads[id] = h
 	}
-	return nil
+	return a, nil
 }
 
-// Recorded reports whether a task, or a session, is known to have written in the file.
+// Recorded reports whether a task or a session is known to have worked on the file.
 func (a *Answer) Recorded() bool {
 	return slices.ContainsFunc(a.Origins, func(o Origin) bool { return o.Task != "" })
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,11 +19,13 @@ import (
 // maxBlameBytes bounds a file whose lines are asked about.
 const maxBlameBytes = 64 << 20
 
-// Blame finds what wrote lines of a file, as it is now; with first 0, all. A relative path is in dir.
-func (s *Service) Blame(ctx context.Context, dir, file string, first, last int) (*blame.Answer, error) {
-	asked := file
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(dir, file)
+// Blame finds what wrote the lines that arg names, in a file as it is now: FILE, FILE:LINE or FILE:LINE-LINE. A
+// relative path is in dir.
+func (s *Service) Blame(ctx context.Context, dir, arg string) (*blame.Answer, error) {
+	q := blame.Query{Home: s.Home}
+	file, err := linesOf(dir, arg, &q)
+	if err != nil {
+		return nil, err
 	}
 	switch info, err := os.Lstat(file); {
 	case err != nil:
@@ -34,97 +35,98 @@ func (s *Service) Blame(ctx context.Context, dir, file string, first, last int) 
 	case !info.Mode().IsRegular():
 		return nil, Usagef("%s is no regular file; of a link, name what it points to", file)
 	}
-	data, err := durable.ReadFile(file, maxBlameBytes)
-	if err == nil {
-		err = checkLines(file, data, first, &last)
-	}
-	if err != nil {
+	if q.Present, err = durable.ReadFile(file, maxBlameBytes); err != nil {
 		return nil, err
 	}
-	real, err := RealDir(filepath.Dir(file))
-	if err != nil {
+	if err := checkLines(file, q.Present, &q); err != nil {
 		return nil, err
 	}
-	q := blame.Query{Home: s.Home, Dir: real, Path: filepath.Base(file), Present: data, First: first, Last: last}
-	o := worldstate.Options{Exclude: s.Home.Excluded(), Home: s.Home.User, Secrets: s.Home.Secrets, AllTasks: true, StoreOnly: true}
-	world, store, err := storeAround(s.Home, real, true, false, &o)
-	if err == nil {
+	if q.Dir, err = RealDir(filepath.Dir(file)); err != nil {
+		return nil, err
+	}
+	q.Path = filepath.Base(file)
+	o := worldstate.Options{Home: s.Home.User, AllTasks: true, StoreOnly: true}
+	if world, store, err := storeAround(s.Home, q.Dir, true, false, &o); err == nil {
 		if q.World, err = worldstate.Open(world, store, &o); err != nil {
 			return nil, err
 		}
 		defer q.World.Close()
-		rel, err := filepath.Rel(world, filepath.Join(real, q.Path))
-		if err != nil {
-			return nil, err
-		}
+		rel, _ := filepath.Rel(world, filepath.Join(q.Dir, q.Path)) // both are absolute
 		q.Dir, q.Path = world, filepath.ToSlash(rel)
 		if q.Tip, err = q.World.Resolve(ctx, "@"); err != nil {
 			return nil, err
 		}
-		if err := s.checkBlamable(ctx, &q); err != nil {
+		if err := checkKept(ctx, file, &q); err != nil {
 			return nil, err
 		}
 	}
-	answer, err := q.Answer(ctx)
-	if err == nil && q.World == nil && !answer.Recorded() {
-		return nil, remedy.With(Usagef("no task has worked in %s or above it, and no imported session edited %s", real, q.Path), remedy.BlameNothing, "")
+	a, err := q.Answer(ctx)
+	if err == nil && q.World == nil && !a.Recorded() {
+		err = remedy.With(Usagef("no task has worked in %s or above it, and no imported session on %s", q.Dir, q.Path), remedy.BlameNothing, "")
 	}
-	if err == nil {
-		answer.File, answer.Live = asked, s.liveIn(q.Dir)
+	if err != nil {
+		return nil, err
 	}
-	return answer, err
+	var busy *taskdir.BusyError
+	if errors.As(s.Home.CheckFree(q.Dir), &busy) {
+		a.Live = busy.Task
+	}
+	if a.File = arg; q.First > 0 {
+		a.File = arg[:strings.LastIndexByte(arg, ':')]
+	}
+	return a, nil
 }
 
-// checkLines refuses a text that has no such lines.
-func checkLines(file string, data []byte, first int, last *int) error {
+// linesOf reads FILE, FILE:LINE and FILE:LINE-LINE. What is the name of a file as it stands has no lines.
+func linesOf(dir, arg string, q *blame.Query) (file string, err error) {
+	if file = arg; !filepath.IsAbs(arg) {
+		file = filepath.Join(dir, arg)
+	}
+	i := strings.LastIndexByte(file, ':')
+	if _, err := os.Lstat(file); err == nil || i < 0 {
+		return file, nil
+	}
+	name, lines := file[:i], file[i+1:]
+	if n, _ := fmt.Sscanf(lines, "%d-%d", &q.First, &q.Last); n == 1 {
+		q.Last = q.First
+	}
+	if text := fmt.Sprintf("%d-%d", q.First, q.Last); q.First < 1 || q.Last < q.First || lines != text && lines != fmt.Sprint(q.First) {
+		return "", Usagef("%q: want FILE, FILE:LINE or FILE:LINE-LINE, with lines from 1", arg)
+	}
+	return name, nil
+}
+
+// checkLines refuses a text that does not have the lines.
+func checkLines(file string, data []byte, q *blame.Query) error {
 	lines := bytes.Count(data, []byte("\n"))
-	if !bytes.HasSuffix(data, []byte("\n")) && len(data) > 0 {
+	if !bytes.HasSuffix(data, []byte("\n")) {
 		lines++
 	}
-	switch *last = min(max(*last, first), max(lines, first)); {
+	q.Last = min(q.Last, lines)
+	switch {
 	case len(data) == 0:
 		return Usagef("%s is empty", file)
 	case bytes.IndexByte(data, 0) >= 0:
 		return Usagef("%s is binary, and has no lines", file)
-	case first > lines:
-		return Usagef("%s has no line %d; its last is %d", file, first, lines)
+	case q.First > lines:
+		return Usagef("%s has no line %d; its last is %d", file, q.First, lines)
 	}
 	return nil
 }
 
-// checkBlamable refuses a file that no snapshot has because git ignores it, or whose content is not shown.
-func (s *Service) checkBlamable(ctx context.Context, q *blame.Query) error {
+// checkKept refuses a file that git ignores: no snapshot shows its content.
+func checkKept(ctx context.Context, file string, q *blame.Query) error {
 	item, err := q.World.Stat(ctx, q.Tip, q.Path)
-	file := filepath.Join(q.Dir, filepath.FromSlash(q.Path))
-	switch {
-	case err == nil && item.Secret:
-		return Usagef("%s is an ignored file, which snapshots hold for restores only: who wrote it is not known", file)
-	case err == nil || !errors.Is(err, worldstate.ErrNoPath):
-		return err
+	ignored := item.Secret
+	if errors.Is(err, worldstate.ErrNoPath) {
+		git := worldstate.GitCommand{Top: q.Dir, Env: []string{"GIT_DIR=" + q.World.Store(), "GIT_WORK_TREE=" + q.Dir}}
+		_, err = git.Run(ctx, "check-ignore", "-q", "--", filepath.Join(q.Dir, filepath.FromSlash(q.Path)))
+		ignored, err = err == nil, nil
 	}
-	git := worldstate.GitCommand{Top: q.Dir, Env: []string{"GIT_DIR=" + q.World.Store(), "GIT_WORK_TREE=" + q.Dir}}
-	if top, _, _ := worldstate.Identity(filepath.Dir(file)); top != "" {
-		git = worldstate.GitCommand{Top: top}
+	if ignored {
+		return Usagef("%s is ignored by git: no snapshot shows it, and what wrote it is not known", file)
 	}
-	if _, err := git.Run(ctx, "check-ignore", "-q", "--", file); err == nil {
-		return Usagef("%s is ignored by git, so that no snapshot holds it: who wrote it is not known", file)
-	}
-	return nil
-}
-
-// liveIn returns a running task that works in a directory; empty if there is none.
-func (s *Service) liveIn(dir string) string {
-	ids, _ := fs.Glob(os.DirFS(s.Home.State), "live/*.json")
-	for _, path := range ids {
-		id := strings.TrimSuffix(filepath.Base(path), ".json")
-		if taskdir.Live(s.Home, id) == 0 {
-			continue
-		}
-		if st, err := taskdir.ReadState(s.Home, id); err == nil && st.Opened.Dir == dir {
-			return id
-		}
-	}
-	return ""
+	return err
 }
 
 // BlameStep finds what wrote a line of a file as it was at a step's end.
@@ -137,38 +139,19 @@ func (s *Service) BlameStep(ctx context.Context, task string, step int, path str
 	if err != nil {
 		return nil, err
 	}
-	w.Close()
-	if w, err = worldstate.Open(st.Opened.Dir, s.StoreOf(&st.Opened), &worldstate.Options{Home: s.Home.User, AllTasks: true, StoreOnly: true}); err != nil {
-		return nil, err
-	}
 	defer w.Close()
+	all, err := worldstate.Open(st.Opened.Dir, s.StoreOf(&st.Opened), &worldstate.Options{Home: s.Home.User, AllTasks: true, StoreOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	q := blame.Query{Home: s.Home, World: all, Dir: st.Opened.Dir, Path: path, Tip: ends[0], First: line, Last: line}
 	var data bytes.Buffer
-	if err := w.Content(ctx, ends[0], path, &data); err != nil {
+	if err = all.Content(ctx, q.Tip, path, &data); err == nil {
+		err = checkLines(path, data.Bytes(), &q)
+	}
+	if err != nil {
 		return nil, err
 	}
-	last := line
-	if err := checkLines(path, data.Bytes(), line, &last); err != nil {
-		return nil, err
-	}
-	return blame.Query{Home: s.Home, World: w, Dir: st.Opened.Dir, Path: path, Tip: ends[0], First: line, Last: last}.Answer(ctx)
-}
-
-// ParseLines splits FILE:LINE and FILE:LINE-LINE. What is the name of a file as it stands has no lines.
-func ParseLines(dir, arg string) (file string, first, last int, err error) {
-	whole := arg
-	if !filepath.IsAbs(whole) {
-		whole = filepath.Join(dir, arg)
-	}
-	i := strings.LastIndexByte(arg, ':')
-	if _, err := os.Lstat(whole); err == nil || i < 0 {
-		return arg, 0, 0, nil
-	}
-	if n, _ := fmt.Sscanf(arg[i+1:], "%d-%d", &first, &last); n == 1 {
-		last = first
-	}
-	text := fmt.Sprintf("%d-%d", first, last)
-	if first < 1 || last < first || arg[i+1:] != text && arg[i+1:] != fmt.Sprint(first) {
-		return "", 0, 0, Usagef("%q: want FILE, FILE:LINE or FILE:LINE-LINE, with lines from 1", arg)
-	}
-	return arg[:i], first, last, nil
+	return q.Answer(ctx)
 }
