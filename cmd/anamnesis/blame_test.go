@@ -3,8 +3,11 @@
 package main
 
 import (
+	"cmp"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand"
 	"os"
@@ -231,4 +234,99 @@ func common(a, b []string) (pairs [][2]int) {
 		}
 	}
 	return pairs
+}
+
+// TestBlameImported: sessions of all agents have no snapshots. What their recorded edits wrote is theirs where the
+// file has it; a line that only a command or an earlier edit has is said to be, and one that nothing has is not known.
+func TestBlameImported(t *testing.T) {
+	const last = "from decimal import Decimal\n\n\ndef total(prices):\n    return str(sum(Decimal(p) for p in prices))\n"
+	for _, tt := range []struct{ agent, session, dir string }{
+		{"claude-code", "claude/projects/-home-dev-claude-proj/03fbf9e7-881b-4694-8972-a641402d940d.jsonl.gz", "/home/dev/claude/proj"},
+		{"codex", "codex/sessions/2026/11/22/rollout-2026-11-22T16-53-32-01a2042d-5faa-7723-88a9-3ac5115e9f97.jsonl.gz", "/home/dev/codex/proj"},
+		{"gemini", "gemini/tmp/proj/chats/session-2026-11-22T16-53-e8f1cf91.jsonl.gz", "/home/dev/gemini/proj"},
+		{"opencode", "opencode/export.json.gz", "/home/dev/opencode/proj"},
+		{"kimi", "kimi/sessions/wd_proj_5ccc09ad62ab/session_53679675-fe3b-4570-ba8c-ad01170fe1a8/agents/main/wire.jsonl.gz", "/home/dev/kimi/proj"},
+	} {
+		t.Run(tt.agent, func(t *testing.T) {
+			dir := t.TempDir()
+			world := filepath.Join(dir, "w")
+			run := func(args ...string) string {
+				t.Helper()
+				cmd := exec.Command("anamnesis", args...)
+				cmd.Dir, cmd.Env = world, append(os.Environ(), "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "HOME="+dir)
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("%v: %v\n%s", args, err, out)
+				}
+				return string(out)
+			}
+			write := func(name, text string) {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(world, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.MkdirAll(world, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write("totals.py", "")
+			session := recordedSession(t, tt.session)
+			name := strings.TrimSuffix(filepath.Base(tt.session), ".gz")
+			write(name, strings.ReplaceAll(session, tt.dir, world))
+			run("import", "--yes", name)
+
+			write("totals.py", last+"# mine\n")
+			got := run("blame", "totals.py")
+			t.Logf("%s", got)
+			step := "step 8"
+			if tt.agent == "claude-code" {
+				step = "step 6"
+			}
+			if tt.agent == "codex" { // it wrote the file by a command
+				step = "unknown"
+			}
+			if !strings.Contains(got, "1  "+step) || !strings.Contains(got, "5  "+step) || !strings.Contains(got, "6  unknown  # mine") {
+				t.Errorf("want lines 1 and 5 to be %s, and 6 not known", step)
+			}
+			got = run("blame", "totals.py:5")
+			t.Logf("%s", got)
+			if !strings.Contains(got, "a session of "+tt.agent) || !strings.Contains(got, "Make ") {
+				t.Error("want the session and its request")
+			}
+			// What only the first edit has is a guess: it is undone in the text that the session ended with. Where nothing
+			// wrote the whole file after it, it fits.
+			write("totals.py", "def total(prices):\n    return str(round(sum(float(p) for p in prices), 2))\n")
+			got = run("blame", "totals.py:2")
+			t.Logf("%s", got)
+			want := "  perhaps  step 3 of "
+			if tt.agent == "codex" {
+				want = "\nstep 3 of "
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("want %q", want)
+			}
+		})
+	}
+}
+
+// recordedSession returns what a real agent wrote.
+func recordedSession(t *testing.T, name string) string {
+	path := filepath.Join(cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data")), "agents", name)
+	f, err := os.Open(path)
+	if err != nil && os.Getenv("ANAMNESIS_CI") == "" {
+		t.Skipf("SKIPPED: no recorded sessions (%v); set ANAMNESIS_BENCH_DATA to the folder that holds agents/", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -62,7 +62,7 @@ func replay(present string, edits []edit) (chain []version) {
 	text := present
 	rest := Origin{Kind: Before}
 	if len(edits) > 0 {
-		rest = Origin{Kind: Unknown, Why: "no edit in the record of a session accounts for it: it was there before, or came by a command or by hand"}
+		rest = Origin{Kind: Unknown, Why: "no recorded edit accounts for it: it was there before, or came by a command or by hand"}
 	}
 	for _, e := range slices.Backward(edits) {
 		if e.command {
