@@ -567,3 +567,47 @@ func TestSeatWorktree(t *testing.T) {
 		t.Errorf("an unused worktree is left:\n%s", screen)
 	}
 }
+
+// TestSeatOutput: a failed test's long output is folded around the failure, thoughts are one line, the todo list is a
+// list, Ctrl-R finds an earlier message, and a line that is no command is sent as text at the second Enter.
+func TestSeatOutput(t *testing.T) {
+	d := onScreen(t, 90, 45, `turns:
+  - reasoning: "The tests say more.\nSo I run them.\nThen I see."
+    calls:
+      - {name: Bash, arguments: {command: "cat tests; exit 1"}}
+      - {name: SetTodoList, arguments: {todos: [{title: read it, status: done}, {title: mend it, status: in_progress}, {title: test it, status: pending}]}}
+  - reply: Parse is wrong.
+  - expect: [{on: any, contains: /nothing here}]
+    reply: It is text.
+  - reply: Again.
+`)
+	var tests strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&tests, "=== RUN   TestPass%d\n--- PASS: TestPass%d (0.00s)\n", i, i)
+		if i == 30 {
+			tests.WriteString("=== RUN   TestParse\n    parse_test.go:12: Parse(1) = 2, want 3\n--- FAIL: TestParse (0.00s)\n")
+		}
+	}
+	d.write("w/tests", tests.String()+"FAIL\nFAIL\texample.com/parse\t0.004s\nFAIL\n")
+	d.types("anamnesis --model script:../words.yaml --approval auto --no-final-pass\n")
+	d.sees("Type a request")
+	d.types("What fails?\n")
+	d.answered("∴ The tests say more. So I run them. Then I see.", "3 lines: /thoughts", "│ === RUN   TestPass0\n", " lines\n", "│     parse_test.go:12: Parse(1) = 2, want 3\n",
+		"│ --- FAIL: TestParse", " in all: /out 1", "│ FAIL    example.com/parse    0.004s", "☑ read it", "▸ mend it", "☐ test it", "Parse is wrong.")
+	d.types("/thoughts\n")
+	d.sees("∴ step 1", "\nSo I run them.\n")
+	d.types("/nothing here\n")
+	d.sees("/nothing is not a command · Enter again sends it as text", "\n> /nothing here")
+	d.press("Enter")
+	d.answered("It is text.")
+	d.press("C-r")
+	d.types("FAILS")
+	d.sees("\n> What fails?", "search: FAILS")
+	d.press("C-r")
+	d.sees("no earlier message has: FAILS")
+	d.press("C-c")
+	d.gone("no earlier message")
+	d.press("C-r")
+	d.types("what\n")
+	d.answered("Again.")
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 )
 
@@ -38,6 +39,48 @@ func Result(text string) string {
 	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
 }
 
+// How much is kept around the line that says why a command failed.
+const (
+	beforeFailure, afterFailure = 2, 5
+	afterAll                    = 3 // of the end, where runners count
+)
+
+// Folded is Shortened for what a command printed: of one that failed, the lines around the one that says why stay.
+func Folded(command, text string, exit, gone int, whole string) []string {
+	f, failed := failure.Read(failure.Output{Command: command, Text: text, Exit: exit, HasExit: true})
+	lines := outputLines(text)
+	if !failed || f.Silent || f.Index < 0 || len(lines) <= HeadLines+TailLines+1 {
+		return Shortened(text, HeadLines, TailLines, gone, whole)
+	}
+	var out []string
+	hidden := 0
+	for i, l := range lines {
+		if i > 0 && i < f.Index-beforeFailure || i > f.Index+afterFailure && i < len(lines)-afterAll {
+			hidden++
+			continue
+		}
+		switch {
+		case hidden == 1:
+			out = append(out, lines[i-1])
+		case hidden > 1:
+			out = append(out, "… "+quote.Number(hidden, "line"))
+		}
+		out, hidden = append(out, l), 0
+	}
+	for i := len(out) - 1; i >= 0; i-- { // the last remark has the size, too
+		if strings.HasPrefix(out[i], "… ") {
+			out[i] = fmt.Sprintf("%s, %s in all%s", out[i], Size(len(text)+gone), whole)
+			break
+		}
+	}
+	return out
+}
+
+// outputLines returns an output's lines as a terminal shows them.
+func outputLines(text string) []string {
+	return strings.Split(strings.ReplaceAll(Output(strings.TrimRight(text, "\n")), "\t", "    "), "\n")
+}
+
 // Shortened returns the first and the last lines of an output and, where others are left out, a
 // remark with its size. gone is the number of bytes that text lacks; whole says where all of it is.
 func Shortened(text string, head, tail, gone int, whole string) []string {
@@ -45,7 +88,7 @@ func Shortened(text string, head, tail, gone int, whole string) []string {
 	if text == "" {
 		return nil
 	}
-	lines := strings.Split(strings.ReplaceAll(Output(text), "\t", "    "), "\n")
+	lines := outputLines(text)
 	over := len(lines) - head - tail
 	if over <= 1 {
 		return lines

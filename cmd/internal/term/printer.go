@@ -225,8 +225,11 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	p.line("%s", strings.TrimSpace("• "+what+" "+end))
 	delete(p.calls, b.Call)
 	if p.outputs == WithOutputs && (b.Exit != nil || b.IsError && !b.Refused) {
-		for _, l := range Shortened(Result(b.Text), HeadLines, TailLines, int(b.Cut),
-			fmt.Sprintf(": anamnesis show %d", seq)) {
+		exit := 1
+		if b.Exit != nil {
+			exit = *b.Exit
+		}
+		for _, l := range Folded(Command(call.Args), Result(b.Text), exit, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
 			p.line("  │ %s", l)
 		}
 	}

@@ -33,6 +33,9 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	case "shift+tab":
 		return m.nextMode()
 	case "ctrl+c":
+		if m.edit.Searching() {
+			return m.line(k)
+		}
 		return m.ctrlC(again && hint == hintLeave)
 	case "ctrl+d":
 		if m.edit.Empty() && m.question() == nil && !m.running {
@@ -44,6 +47,9 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	if m.pick != nil {
 		return m.choose(k)
+	}
+	if m.edit.Searching() && name != "enter" {
+		return m.line(k)
 	}
 	if name == "ctrl+s" && m.aside != "" {
 		m.restore()

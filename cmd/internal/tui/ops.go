@@ -98,14 +98,24 @@ func (m *screen) delta(d model.Delta) {
 	m.activity = ""
 	m.reply.thinking += d.Reasoning
 	if m.reply.text += d.Text; d.Text != "" {
-		m.reply.thinking = ""
+		m.foldThinking()
 	}
 	m.printReply(paint.StablePrefix(m.reply.text))
 }
 
 // finish prints the rest of the reply.
 func (m *screen) finish() {
+	m.foldThinking()
 	m.printReply(len(m.reply.text))
+}
+
+// foldThinking prints one line of what the model thought before it spoke or called; the rest is behind a command.
+func (m *screen) foldThinking() {
+	if t := strings.TrimSpace(m.reply.thinking); t != "" {
+		end := "  " + quote.Number(strings.Count(t, "\n")+1, "line") + ": /thoughts"
+		m.print("")
+		m.print(paint.Faint.Render(paint.Cut("∴ "+oneLine(clean(t)), m.width-len(end)) + end))
+	}
 	m.reply.thinking = ""
 }
 
@@ -129,7 +139,7 @@ func (m *screen) apply(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.ModelReplied:
 		if !m.reply.streamed && m.reply.text == "" {
-			m.reply.text = b.Text
+			m.reply.text, m.reply.thinking = b.Text, cmp.Or(m.reply.thinking, b.Reasoning)
 		}
 		m.finish()
 		m.reply = reply{}
@@ -170,6 +180,9 @@ func (m *screen) apply(o op.Op) {
 		m.event(o)
 	case *op.JumpDone:
 		m.jumped(o, b)
+	case *op.TodosSet:
+		m.event(o)
+		m.printTodos(b.Todos)
 	case *op.PassDone, *op.RepairsFound:
 		m.activity = ""
 		m.event(o)
@@ -290,9 +303,9 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 	case b.Refused && b.Text == refusedByUser:
 	case b.Refused || b.IsError && b.Exit == nil:
 		lines := paint.Wrap(clean(result.ToUser(b.Text)), m.width-4)
-		m.shortened(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0, "")
+		m.folded(term.Shortened(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0, ""))
 	case b.Name == "AskUser":
-		m.shortened(result.ToUser(b.Text), maxReason, 0, 0, "")
+		m.folded(term.Shortened(result.ToUser(b.Text), maxReason, 0, 0, ""))
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			render := paint.Change
@@ -304,8 +317,7 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.shortened(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut),
-			fmt.Sprintf(": /out %d", step))
+		m.folded(term.Folded(term.Command(c.Args), result.ToUser(term.Result(b.Text)), *b.Exit, int(b.Cut), fmt.Sprintf(": /out %d", step)))
 	}
 }
 
@@ -351,7 +363,7 @@ func (m *screen) shellEnded(msg shellMsg) {
 	m.stop, m.mine = nil, nil
 	m.feed.Forget(mine)
 	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(msg.line)))
-	m.shortened(msg.out, 20, 20, 0, "")
+	m.folded(term.Shortened(msg.out, 20, 20, 0, ""))
 	how := "exit 0"
 	var ended *exec.ExitError
 	switch {

@@ -59,6 +59,7 @@ type screen struct {
 	questions []*ask.Question
 	held      *tea.KeyPressMsg // an answer, until ask.HoldTime has passed
 	wrote     time.Time        // when a text was typed last
+	unknown   string           // a line that is no command; entered again it is text
 	aside     string           // a text that returns to the line when the turn has ended
 	pick      *picker
 	plan      string // the agent's, which waits to be accepted

@@ -92,10 +92,10 @@ func (b *scrollback) print(text string) {
 
 func (b *scrollback) fail(err error) { b.print(paint.Red.Render("! ") + clean(exit.Text(err))) }
 
-// shortened adds an output, as [term.Shortened] shortens it.
-func (b *scrollback) shortened(text string, head, tail, gone int, whole string) {
-	for i, l := range term.Shortened(text, head, tail, gone, whole) {
-		if i == head && strings.HasPrefix(l, "… ") {
+// folded adds an output, as [term.Shortened] or [term.Folded] returns it.
+func (b *scrollback) folded(lines []string) {
+	for _, l := range lines {
+		if strings.HasPrefix(l, "… ") {
 			l = paint.Faint.Render(l)
 		}
 		rows := paint.Wrap(l, b.width-4)

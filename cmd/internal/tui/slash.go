@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
@@ -46,6 +47,7 @@ func verbs() []verb {
 		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
 		{"/out", "[STEP]", "the output of a step's commands (default: of the last one)", 0, (*screen).outVerb},
+		{"/thoughts", "[STEP]", "what the model thought in the last turn, or at a step", 0, (*screen).thoughtsVerb},
 		{"/todo", "", "the agent's todo list", 0, (*screen).todoVerb},
 		{"/cards", "", "knowledge cards that were recalled and written", 0, (*screen).cardsVerb},
 		{"/why", "[STEP]", "what the model sees at a step, and what was compacted or masked", 0, (*screen).whyVerb},
@@ -107,7 +109,13 @@ func (m *screen) command(line string) tea.Cmd {
 		} else if near := spelling.Nearest(words[0], names); near != "" {
 			text += "; did you mean " + near + "?"
 		}
-		m.print(paint.Yellow.Render("! ") + text + paint.Faint.Render(" · /help lists the commands"))
+		if m.unknown == line {
+			return m.ask(line)
+		}
+		m.unknown = line
+		m.edit.Set(line)
+		m.edit.Dismiss()
+		m.print(paint.Yellow.Render("! ") + text + paint.Faint.Render(" · Enter again sends it as text · /help lists the commands"))
 		return nil
 	}
 	v := fits[0]
@@ -139,6 +147,7 @@ func (m *screen) helpVerb([]string) tea.Cmd {
 	}
 	row("@file", "completes a file's name (Tab)")
 	row("!command", "runs a command as you; its output is sent with your next message")
+	row("Ctrl-R", "searches earlier messages: type a part, Ctrl-R again goes on, Enter sends, Esc edits")
 	row("Enter", "sends; while the agent works it queues (↑ takes it back)")
 	row("Alt-Enter, Ctrl-J", `new line, as does a \ at the end`)
 	row("Shift-Tab", "changes the mode: ask, edits, plan")
@@ -250,10 +259,36 @@ func (m *screen) todoVerb([]string) tea.Cmd {
 		m.print(paint.Faint.Render("the agent keeps no todo list"))
 		return nil
 	}
-	for _, t := range m.st.Todos {
-		m.print("  " + clean(strings.Replace(t.String(), "in_progress", "in progress", 1)))
-	}
+	m.printTodos(m.st.Todos)
 	return nil
+}
+
+// printTodos prints the agent's list, what is done faint and what is under way bold.
+func (m *screen) printTodos(todos []op.Todo) {
+	for _, t := range todos {
+		mark, style := "☐", lipgloss.NewStyle()
+		switch t.Status {
+		case op.TodoDone:
+			mark, style = "☑", paint.Faint
+		case op.TodoInProgress:
+			mark, style = "▸", paint.Bold
+		}
+		m.print("  " + mark + " " + style.Render(clean(strings.Join(strings.Fields(t.Title), " "))))
+	}
+}
+
+// thoughtsVerb prints the reasoning of a step's reply, or of all replies since the last request.
+func (m *screen) thoughtsVerb(args []string) tea.Cmd {
+	svc, task, step := m.o.Service, m.o.Task, -1
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 0 {
+			m.fail(fmt.Errorf("/thoughts %s: want the number of a step", args[0]))
+			return nil
+		}
+		step = n
+	}
+	return m.withTask(func() (string, error) { return report.Thoughts(svc, task, step) })
 }
 
 func (m *screen) cardsVerb([]string) tea.Cmd {

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
@@ -76,13 +77,13 @@ func TestUntil(t *testing.T) {
 func TestShortened(t *testing.T) {
 	for gone, want := range map[int]string{0: "│ … 13 lines, 39 B in all: /out", 5000: "│ … 5.0 kB in all: /out"} {
 		m := &screen{scrollback: scrollback{width: 36}}
-		m.shortened(strings.Repeat("x\n", 20), 2, 5, gone, ": /out")
+		m.folded(term.Shortened(strings.Repeat("x\n", 20), 2, 5, gone, ": /out"))
 		if got := paint.Strip(m.out[2]); !strings.Contains(got, want) {
 			t.Errorf("%d bytes are gone: %q, want %q", gone, got, want)
 		}
 	}
 	m := &screen{scrollback: scrollback{width: 14}}
-	m.shortened("You ended it while it ran: it may have taken effect.", 9, 9, 0, "")
+	m.folded(term.Shortened("You ended it while it ran: it may have taken effect.", 9, 9, 0, ""))
 	if got := paint.Strip(strings.Join(m.out, "\n")); got != "  │ You ended\n  │ it while\n  │ it ran: i…" {
 		t.Errorf("a long line is shown as\n%s", got)
 	}

@@ -44,6 +44,15 @@ type Editor struct {
 	offered []string // completions of the word before the cursor
 	chosen  int
 	verbs   []Verb
+	search  *search // nil: none
+}
+
+// search looks for an earlier message.
+type search struct {
+	query string
+	draft string // the line before
+	at    int    // of the entry shown, from the end; 0: none
+	fails bool
 }
 
 // Verb is a slash command to complete, with what it does.
@@ -98,6 +107,7 @@ func (e *Editor) Set(text string) {
 
 // Submit returns what was typed and empties the line.
 func (e *Editor) Submit() string {
+	e.search = nil
 	text := strings.TrimSpace(e.Text())
 	e.history.Add(text)
 	e.area.Reset()
@@ -137,6 +147,13 @@ func (e *Editor) Press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 			return nil, true
 		}
 	}
+	if e.search == nil && k.String() == "ctrl+r" {
+		e.search, e.offered = &search{draft: e.Text()}, nil
+		return nil, true
+	} else if e.search != nil {
+		e.searched(k)
+		return nil, true
+	}
 	switch k.String() {
 	case "up", "ctrl+p":
 		if e.area.Line() == 0 && e.area.LineInfo().RowOffset == 0 {
@@ -156,6 +173,38 @@ func (e *Editor) Press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 	e.area, cmd = e.area.Update(k)
 	e.offer()
 	return cmd, true
+}
+
+// Searching reports whether an earlier message is looked for; Press then takes every key but Enter, which sends it.
+func (e *Editor) Searching() bool { return e.search != nil }
+
+// searched handles a key of a search.
+func (e *Editor) searched(k tea.KeyPressMsg) {
+	s, from := e.search, 0
+	switch name := k.String(); {
+	case name == "ctrl+c" || name == "ctrl+g":
+		e.search = nil
+		e.Set(s.draft)
+		e.offered = nil
+		return
+	case name == "ctrl+r":
+		from = s.at
+	case name == "backspace" && s.query != "":
+		s.query = string([]rune(s.query)[:len([]rune(s.query))-1])
+	case k.Text != "":
+		s.query += k.Text
+	default:
+		e.search = nil
+		return
+	}
+	text, at := e.history.find(s.query, from)
+	if s.fails = at == from && s.query != ""; s.query == "" {
+		text, at = s.draft, 0
+	}
+	if s.at = at; !s.fails {
+		e.Set(text)
+		e.offered = nil
+	}
 }
 
 // Enter ends the row or takes the offered completion. It reports whether to send the text.
@@ -255,6 +304,13 @@ func (e *Editor) View(width int) (string, *tea.Cursor) {
 	c := e.area.Cursor()
 	if c != nil {
 		c.X += 2
+	}
+	if s := e.search; s != nil {
+		said := "search: "
+		if s.fails {
+			said = "no earlier message has: "
+		}
+		rows = append(rows, paint.Faint.Render("  "+said)+s.query+paint.Faint.Render("  Ctrl-R older · Enter sends · Esc edits · Ctrl-C back"))
 	}
 	first := max(0, min(e.chosen-maxOffered/2, len(e.offered)-maxOffered))
 	for i, text := range e.offered[first:min(first+maxOffered, len(e.offered))] {

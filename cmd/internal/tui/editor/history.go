@@ -70,6 +70,17 @@ func (h *History) back(now string) (string, bool) {
 	return h.entries[h.at], true
 }
 
+// find returns the entry that contains a text and is before the n-th from the end, without regard to case, and its
+// own number; n is unchanged if there is none.
+func (h *History) find(text string, n int) (string, int) {
+	for i := len(h.entries) - 1 - n; i >= 0; i-- {
+		if strings.Contains(strings.ToLower(h.entries[i]), strings.ToLower(text)) {
+			return h.entries[i], len(h.entries) - i
+		}
+	}
+	return "", n
+}
+
 // forth returns the next entry; after the last one, the draft.
 func (h *History) forth(now string) (string, bool) {
 	if h.at == len(h.entries) {

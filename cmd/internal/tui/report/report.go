@@ -104,6 +104,28 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 	return strings.Join(texts, "\n\n"), err
 }
 
+// Thoughts returns the model's reasoning in a step's reply; below 0, in those since the last request.
+func Thoughts(svc *session.Service, task string, step int) (string, error) {
+	var texts []string
+	err := svc.Ops(task, 0, func(o op.Op) error {
+		switch b := o.Body.(type) {
+		case *op.UserSaid:
+			if step < 0 && b.Source != op.SourceSteer {
+				texts = nil
+			}
+		case *op.ModelReplied:
+			if t := strings.TrimSpace(b.Reasoning); t != "" && (step < 0 || o.Step == step) {
+				texts = append(texts, paint.Faint.Render(fmt.Sprintf("∴ step %d", o.Step))+"\n"+term.Clean(t))
+			}
+		}
+		return nil
+	})
+	if err == nil && len(texts) == 0 {
+		return paint.Faint.Render("the model sent no thoughts"), nil
+	}
+	return strings.Join(texts, "\n\n"), err
+}
+
 // maxModelTasks is how many of the latest tasks Models looks at.
 const maxModelTasks = 12
 
