@@ -517,6 +517,10 @@ passes:
 	}
 	d.types("/why\n")
 	d.sees("ANAMNESIS_BLOCK")
+	d.types("/blame notes.md:1\n")
+	d.sees("1  step 3  one\n", "\nstep 3 of ", "you      \"write both\" (op 2)", "call     WriteFile(notes.md) (op ", "undo     anamnesis jump ")
+	d.types("/blame none.md\n")
+	d.sees("none.md: no such file or directory")
 	d.types("/undo\n")
 	d.sees("would jump now: step 5 to step 3", `delete  "later.md"`, "Jump to step 3?")
 	d.press("Enter")

@@ -44,6 +44,7 @@ type detail struct {
 	Step       *stepDetail
 	Jump       *jumpDetail
 	Context    *contextDetail
+	Blame      []blamed
 }
 
 // jumpDetail is a jump with what it reverted and what it kept.
@@ -273,6 +274,7 @@ func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 	if d.Diff, err = s.worldDiff(ctx, &state.State{Opened: d.opened}, d.before, d.Commit); err != nil {
 		d.Problem = fmt.Sprintf("What was changed cannot be shown: %v. 'anamnesis doctor %s' looks closer.", err, task)
 	}
+	d.Diff.Why = fmt.Sprintf("%s/steps/%d/blame", taskPath(task), d.own.ID)
 }
 
 // incomparable returns why the step cannot be compared, or "". It does not create a missing

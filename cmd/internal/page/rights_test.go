@@ -32,6 +32,7 @@ read   GET /tasks/{task}/report
 read   GET /tasks/{task}/ops/{seq}
 read   GET /tasks/{task}/ops/{seq}/context
 read   GET /tasks/{task}/steps/{step}
+read   GET /tasks/{task}/steps/{step}/blame
 answer POST /tasks/{task}/answer
 answer POST /tasks/{task}/say
 answer POST /tasks/{task}/stop

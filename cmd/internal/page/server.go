@@ -12,6 +12,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/blame"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/report"
@@ -61,6 +62,7 @@ type records interface {
 	World(st *state.State) (*worldstate.World, error)
 	StoreOf(*op.TaskOpened) string
 	Report(ctx context.Context, task string) (*report.Report, error)
+	BlameStep(ctx context.Context, task string, step int, path string, line int) (*blame.Answer, error)
 }
 
 // Options are what a server shows.
@@ -210,6 +212,7 @@ func (s *Server) routes() []route {
 		{"GET /tasks/{task}/ops/{seq}", door.Read, s.showOp},
 		{"GET /tasks/{task}/ops/{seq}/context", door.Read, s.showContext},
 		{"GET /tasks/{task}/steps/{step}", door.Read, s.showStep},
+		{"GET /tasks/{task}/steps/{step}/blame", door.Read, s.showBlame},
 		{"POST /tasks/{task}/answer", door.Answer, s.answer},
 		{"POST /tasks/{task}/say", door.Answer, s.say},
 		{"POST /tasks/{task}/stop", door.Answer, s.stop},

@@ -14,6 +14,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/cmd/internal/show"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/editor"
@@ -46,6 +47,7 @@ func verbs() []verb {
 		{"/undo", "", "go back to before the last change to files; the steps stay reachable", 0, (*screen).undoVerb},
 		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
+		{"/blame", "FILE[:LINE]", "the step, call and request that wrote each line of a file, or all about one line", 0, (*screen).blameVerb},
 		{"/out", "[STEP]", "the output of a step's commands (default: of the last one)", 0, (*screen).outVerb},
 		{"/thoughts", "[STEP]", "what the model thought in the last turn, or at a step", 0, (*screen).thoughtsVerb},
 		{"/todo", "", "the agent's todo list", 0, (*screen).todoVerb},
@@ -205,6 +207,11 @@ func (m *screen) withTask(read func() (string, error)) tea.Cmd {
 		m.print(paint.Faint.Render("no task yet"))
 		return nil
 	}
+	return m.inBackground(read)
+}
+
+// inBackground prints what read returns.
+func (m *screen) inBackground(read func() (string, error)) tea.Cmd {
 	return func() tea.Msg {
 		text, err := read()
 		if err != nil {
@@ -239,6 +246,21 @@ func (m *screen) diffVerb(args []string) tea.Cmd {
 	}
 	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
 	return m.withTask(func() (string, error) { return report.Diff(ctx, svc, task, steps[0], steps[1]) })
+}
+
+func (m *screen) blameVerb(args []string) tea.Cmd {
+	ctx, svc, dir, arg := m.ctx, m.o.Service, cmp.Or(m.info.Dir, m.o.Request.Dir), strings.Join(args, " ")
+	if arg == "" {
+		m.fail(errors.New("/blame: want FILE, FILE:LINE or FILE:LINE-LINE"))
+		return nil
+	}
+	return m.inBackground(func() (string, error) {
+		a, err := svc.Blame(ctx, dir, arg)
+		if err != nil {
+			return "", err
+		}
+		return strings.TrimSuffix(show.Blame(a), "\n"), nil
+	})
 }
 
 func (m *screen) outVerb(args []string) tea.Cmd {

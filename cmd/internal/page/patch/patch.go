@@ -4,8 +4,11 @@ package patch
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"html"
 	"html/template"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"anamnesis/cmd/internal/term"
@@ -18,6 +21,8 @@ const MaxBytes = 128 << 10
 type Diff struct {
 	Lines []Line
 	Cut   bool // there was more than MaxBytes
+	// Why, if not empty, is the address that says what wrote a line: a line's link adds its file, its number and its kind.
+	Why string
 }
 
 // Line is a line of a diff. Its first character also shows its kind, so that colour is not
@@ -25,6 +30,8 @@ type Diff struct {
 type Line struct {
 	Kind string // ins, del, at (a heading) or ""
 	Text string
+	Path string // of a file's line
+	No   int    // in the new file; of a deleted line, in the old one
 }
 
 // Read splits a unified diff into lines.
@@ -33,6 +40,8 @@ func Read(patch string) Diff {
 	patch = patch[:min(len(patch), MaxBytes)]
 	// Before the first hunk, lines that begin with + or - name files.
 	heading := strings.HasPrefix(patch, "diff ") || strings.HasPrefix(patch, "--- ")
+	var paths [2]string // old and new
+	var at [2]int
 	for line := range strings.Lines(patch) {
 		l := Line{Text: term.Clean(strings.TrimRight(line, "\r\n"))}
 		switch {
@@ -41,15 +50,33 @@ func Read(patch string) Diff {
 		case strings.HasPrefix(line, "@@"):
 			heading = false
 			l.Kind = "at"
+			for i, sign := range []string{"-", "+"} {
+				_, rest, _ := strings.Cut(line, " "+sign)
+				_, _ = fmt.Sscanf(rest, "%d", &at[i])
+			}
 		case strings.HasPrefix(line, "diff "):
 			heading = true
 			l.Kind = "at"
 		case heading:
 			l.Kind = "at"
+			for i, sign := range []string{"--- ", "+++ "} {
+				if name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), sign); ok {
+					if plain, err := strconv.Unquote(name); err == nil {
+						name = plain
+					}
+					_, paths[i], _ = strings.Cut(name, "/")
+				}
+			}
 		case strings.HasPrefix(line, "+"):
-			l.Kind = "ins"
+			l.Kind, l.Path, l.No = "ins", paths[1], at[1]
+			at[1]++
 		case strings.HasPrefix(line, "-"):
-			l.Kind = "del"
+			l.Kind, l.Path, l.No = "del", paths[0], at[0]
+			at[0]++
+		case strings.HasPrefix(line, " "):
+			l.Path, l.No = paths[1], at[1]
+			at[0]++
+			at[1]++
 		}
 		d.Lines = append(d.Lines, l)
 	}
@@ -67,7 +94,12 @@ func (d Diff) HTML() template.HTML {
 		case "at":
 			class = ` class="at"`
 		}
-		b.WriteString("<" + tag + class + ">" + html.EscapeString(l.Text) + "</" + tag + ">")
+		text := html.EscapeString(l.Text)
+		if d.Why != "" && l.No > 0 {
+			query := url.Values{"path": {l.Path}, "line": {strconv.Itoa(l.No)}, "kind": {l.Kind}}.Encode()
+			text = `<a href="` + html.EscapeString(d.Why+"?"+query) + `">` + text + "</a>"
+		}
+		b.WriteString("<" + tag + class + ">" + text + "</" + tag + ">")
 	}
 	return template.HTML(b.String())
 }

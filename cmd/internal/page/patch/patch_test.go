@@ -30,6 +30,27 @@ at|--- a/y`
 	}
 }
 
+// TestLineLinks: a line leads to what wrote it, by its file and its number, in the old file if it was deleted.
+func TestLineLinks(t *testing.T) {
+	d := Read("diff --git a/x b/y\n--- a/x\n+++ b/y\n@@ -8,2 +9,3 @@ func\n same\n-old\n+new\n+more\ndiff --git \"a/\\303\\244 b\" \"b/\\303\\244 b\"\n--- \"a/\\303\\244 b\"\n+++ \"b/\\303\\244 b\"\n@@ -1 +1 @@\n-one\n+two\n\\ No newline at end of file\n")
+	var got []string
+	for _, l := range d.Lines {
+		if l.No > 0 {
+			got = append(got, fmt.Sprint(l.Path, ":", l.No, l.Kind))
+		}
+	}
+	if want := "y:9 x:9del y:10ins y:11ins ä b:1del ä b:1ins"; strings.Join(got, " ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+	}
+	if strings.Contains(string(d.HTML()), "<a") {
+		t.Error("lines lead somewhere without an address")
+	}
+	d.Why = "/why"
+	if want := `<del><a href="/why?kind=del&amp;line=9&amp;path=x">-old</a></del>`; !strings.Contains(string(d.HTML()), want) {
+		t.Errorf("got %s\nwant %s", d.HTML(), want)
+	}
+}
+
 func TestBoundedBuffer(t *testing.T) {
 	var b Buffer
 	for {

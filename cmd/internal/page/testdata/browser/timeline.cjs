@@ -85,7 +85,13 @@ async function byPointer(page) {
   await page.locator("#detail .context pre", { hasText: "Write a greeting." }).waitFor();
   await page.locator("#step-3").click();
   await opened(page, "Step 3");
-  await page.locator("#detail .diff ins", { hasText: "+wrong" }).waitFor();
+  // A line of the diff leads to what wrote it, and from there to the call and the step.
+  await page.locator("#detail .diff ins a", { hasText: "+wrong" }).click();
+  await opened(page, "Line 1 of wrong.txt");
+  await page.locator("#detail dd", { hasText: "Write a greeting." }).waitFor();
+  await page.locator("#detail dd", { hasText: "echo wrong > wrong.txt" }).waitFor();
+  await page.locator("#detail").getByRole("link", { name: "what step 3 changed" }).click();
+  await opened(page, "Step 3");
 }
 
 async function byKey(page) {
@@ -147,6 +153,9 @@ run(async (story, args) => {
     await other.locator("#step-3").click();
     await opened(other, "Step 3");
     await story.accessible(other, `a step (${look})`);
+    await other.locator("#detail .diff ins a").click();
+    await opened(other, "Line 1 of wrong.txt");
+    await story.accessible(other, `what wrote a line (${look})`);
     await other.getByRole("button", { name: "Back" }).click();
     assert.equal(await focused(other), "step-3", "Back goes back to where it was opened");
     await story.goto(other, `/tasks/${args.task}/ops/10/context`);
