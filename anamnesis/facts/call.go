@@ -37,6 +37,7 @@ var (
 	importFailed  = shell.Pattern(`(?s)_FailedTest.*\bRan 1 test\b`)
 	collectFailed = shell.Pattern(`\b[1-9]\d* errors? (?:in|during) `)
 	notFound      = shell.Pattern(`^(?:command )?not found\b`)
+	zshNotFound   = shell.Pattern(`(?m)^\S+(?: |:\d+: )(?:command not found|Unknown command): (\S+)$`) // fish says the latter
 	noModule      = shell.Pattern(`No module named '?([\w.]+)`)
 	notSetUp      = shell.Pattern(`JAVA_HOME (?:is not|environment variable is not)`)
 	traceback     = shell.Pattern(`(?m)^Traceback \(most recent call last\):`)
@@ -176,6 +177,11 @@ func (p *command) lacking(text string) string {
 				return program
 			}
 			rest = said
+		}
+	}
+	for _, m := range zshNotFound().FindAllStringSubmatch(text, -1) {
+		if slices.Contains(p.programs(), m[1]) {
+			return m[1]
 		}
 	}
 	for _, m := range noModule().FindAllStringSubmatch(text, -1) {

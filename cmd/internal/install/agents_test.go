@@ -480,6 +480,44 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// TestAgentsInTurn: the five agents' real programs work in one repository, one after the other. From the third on each
+// model is told with its first request what runs the tests there and what is not installed, as the calls of the
+// earlier agents showed it, and nothing else.
+func TestAgentsInTurn(t *testing.T) {
+	programs := agentsPrograms(t)
+	bin, state, world := built(t), filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "project")
+	put(t, filepath.Join(world, "bin", "test"), "#!/bin/sh\necho Ran 2 tests in 0.1s\n")
+	if err := os.Chmod(filepath.Join(world, "bin", "test"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range players() {
+		m := newModel(t, nil)
+		s := newStage(t, p, programs, bin, state, m.URL)
+		s.world = world
+		s.install()
+		s.run(world, nil, "git", "init", "-q")
+		after := func(n int) func() {
+			if p.agent == sessions.Kimi { // does not wait for its hooks after a call
+				return func() { s.recorded(n) }
+			}
+			return nil
+		}
+		m.script = []reply{{text: "I run the tests.", calls: []call{p.bash("busted spec")}},
+			{text: "Otherwise.", calls: []call{p.bash("./bin/test core")}, before: after(1)}, {text: "They pass.", before: after(2)}}
+		s.play(m.URL, "Run the tests.")
+		s.recorded(3)
+		const head = "Earlier tasks in this repository (n of the tasks that tried):"
+		request := strings.ReplaceAll(m.requests[0], `\n`, "\n")
+		_, told, found := strings.Cut(request, head)
+		want := fmt.Sprintf("\nTests ran with: `./bin/test LABEL` (%d of %d).\nNot installed: `busted` (%d of %d).", i, i, i, i)
+		if i < 2 && strings.Contains(request, "bin/test") || i >= 2 && (!strings.HasPrefix(told, want) || strings.Count(request, head) != 1) {
+			t.Errorf("%s, after %d other agents, is told %v: %.300q", p.agent, i, found, told)
+		} else if rest := strings.TrimPrefix(told, want); i >= 2 && !strings.ContainsAny(rest[:2], `"<`+"\n") {
+			t.Errorf("%s is told more: %.300q", p.agent, rest)
+		}
+	}
+}
+
 // TestFaults: whatever becomes of this program, or of its state folder, after it was installed, each
 // agent's real program continues, and its model reads nothing of it.
 func TestFaults(t *testing.T) {
