@@ -96,14 +96,16 @@ func TestFit(t *testing.T) {
 		want string // its description
 		same bool   // the bytes are unchanged
 	}{
-		"a PNG":            {small, "image/png, 30x20 pixels", true},
-		"a WebP":           {[]byte(webp), "image/webp, 1x1 pixels", true},
-		"an upright JPEG":  {turnedJPEG(t, 1), "image/jpeg, 64x32 pixels", true},
-		"a turned JPEG":    {turnedJPEG(t, 6), "image/jpeg, 32x64 pixels", false},
-		"a CMYK JPEG":      {cmyk(), "image/jpeg, 8x8 pixels", false},
-		"an animated GIF":  {animated(t), "image/png, 20x10 pixels", false},
-		"a large PNG":      {pngOf(t, 4_000, 30, red), "image/png, 2000x15 pixels", false},
-		"a PNG, too heavy": {pngOf(t, 1_200, 1_200, func(x, y int) color.Color { return color.RGBA{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32()), 255} }), "image/jpeg, 1200x1200 pixels", false},
+		"a PNG":           {small, "image/png, 30x20 pixels", true},
+		"a WebP":          {[]byte(webp), "image/webp, 1x1 pixels", true},
+		"an upright JPEG": {turnedJPEG(t, 1), "image/jpeg, 64x32 pixels", true},
+		"a turned JPEG":   {turnedJPEG(t, 6), "image/jpeg, 32x64 pixels", false},
+		"a CMYK JPEG":     {cmyk(), "image/jpeg, 8x8 pixels", false},
+		"an animated GIF": {animated(t), "image/png, 20x10 pixels", false},
+		"a large PNG":     {pngOf(t, 4_000, 30, red), "image/png, 2000x15 pixels", false},
+		"a PNG, too heavy": {pngOf(t, 1_200, 1_200, func(x, y int) color.Color {
+			return color.RGBA{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32()), 255}
+		}), "image/jpeg, 1200x1200 pixels", false},
 	} {
 		p, description, err := Fit(tc.in)
 		if err != nil || !strings.HasPrefix(description, tc.want) || bytes.Equal(p.Base64, tc.in) != tc.same || len(p.Base64) > MaxBytes {
