@@ -71,7 +71,7 @@ var orchestrator = strings.Fields(`
 	guard/quarantine guard/autorun guard/approval guard/confine guard guard/consent guard/research
 	picture tool/spelling tool tool/file tool/plan tool/search tool/shell tool/timeline tool/web tool/command tool/mcp
 	agent
-	state/steps state/projection state taskdir notice journal memory workspace toolset gate gate/gatetest leftover inspect report blame
+	state/steps state/projection state taskdir notice journal memory workspace toolset gate gate/gatetest leftover inspect report blame search
 	feature/git feature/goal feature/jobs feature/mail feature/neverstart feature/planmode feature/question feature/reflect feature/repeat feature/research feature/skill feature/subagent feature/todo feature/worktree tool/builtin
 	runtime session eas
 	beside/reader beside beside/continuation
@@ -89,6 +89,7 @@ var doors = map[string][]string{
 	"github.com/JohannesKaufmann/html-to-markdown/v2": {"orchestrator/tool/web"},
 	"github.com/pkoukk/tiktoken-go":                   {"anamnesis/tokens"},
 	"github.com/pkoukk/tiktoken-go-loader":            {"anamnesis/tokens"},
+	"modernc.org/sqlite":                              {"orchestrator/search"},
 	"mvdan.cc/sh/v3":                                  {"anamnesis/shell"},
 }
 

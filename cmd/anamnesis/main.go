@@ -88,7 +88,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}{
 		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.attachCommand(), a.sayCommand(), a.answerCommand(),
 			a.jumpCommand(), a.applyCommand(), a.stopCommand(), a.demoCommand()}},
-		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.reportCommand(), a.diffCommand(), a.blameCommand(),
+		{"Look", []*cobra.Command{a.tasksCommand(), a.searchCommand(), a.timelineCommand(), a.showCommand(), a.reportCommand(), a.diffCommand(), a.blameCommand(),
 			a.explainCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(),

@@ -8,8 +8,8 @@ require (
 	github.com/hashicorp/raft v1.8.0
 	github.com/hashicorp/raft-wal v0.4.0
 	go.etcd.io/bbolt v1.5.0
-	golang.org/x/sys v0.49.0
-	modernc.org/sqlite v1.60.0
+	golang.org/x/sys v0.50.0
+	modernc.org/sqlite v1.60.1
 )
 
 require (

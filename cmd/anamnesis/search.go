@@ -1,0 +1,82 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/show"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/search"
+	"anamnesis/orchestrator/session"
+)
+
+func (a *app) searchCommand() *cobra.Command {
+	var q search.Query
+	var here bool
+	var since string
+	cmd := &cobra.Command{
+		Use:   "search WORDS…",
+		Short: "Find what was asked, done and met in all tasks and imported sessions",
+		Long: `Find requests, reasons of jumps, calls, errors and answers of all tasks in this home, sessions of other agents that were
+recorded or imported among them. Files of other agents that were not imported are not read. The best place of each task is
+shown, the best task first, with the commands that open it and go back to it.
+
+Any of the WORDS is looked for, and more of them rank higher. '"a b"' is a phrase. A path or an identifier is found whole,
+and by its parts. The index is search.db in the state folder, which can be deleted; a search reads what was recorded since
+the last one.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) (err error) {
+			if q.Since, err = parseSince(since, time.Now()); err != nil {
+				return err
+			}
+			if q.Most < 1 || q.Most > 1000 {
+				return exit.Usagef("-n %d: want 1 to 1000", q.Most)
+			}
+			dir := ""
+			if here {
+				dir = "."
+			}
+			q.Words = strings.Join(args, " ")
+			line := view.NewProgress(a.stderr)
+			found, err := svc.Search(cmd.Context(), q, dir, line.Tasks)
+			line.Clear()
+			if errors.Is(err, search.ErrNoWords) {
+				return exit.Usagef("%s: %w; name a word, a path or a part of an error", strconv.Quote(view.Line(q.Words, 60)), err)
+			} else if err != nil {
+				return err
+			}
+			for _, n := range show.SearchNotes(found) {
+				a.notef("%s", view.Line(n, 500))
+			}
+			return a.show(found, func() { a.printf("%s", show.Search(found, a.width())) })
+		}),
+	}
+	cmd.Flags().BoolVar(&here, "here", false, "tasks of this directory's repository alone")
+	cmd.Flags().BoolVar(&q.Errors, "errors", false, "errors alone")
+	cmd.Flags().StringVar(&since, "since", "", "not what is older: 2026-11-02, or 12h, 3d, 2w ago")
+	cmd.Flags().IntVarP(&q.Most, "number", "n", search.DefaultMost, "how many tasks to show")
+	return a.jsonFlag(cmd, "a JSON object")
+}
+
+// parseSince reads a day, or how long ago.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if day, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
+		return day, nil
+	}
+	hours := map[byte]int{'h': 1, 'd': 24, 'w': 7 * 24}[text[len(text)-1]]
+	n, err := strconv.Atoi(text[:len(text)-1])
+	if err != nil || n < 0 || n > 10_000 || hours == 0 {
+		return time.Time{}, exit.Usagef("--since %q: want a day such as 2026-11-02, or 12h, 3d or 2w", text)
+	}
+	return now.Add(-time.Duration(n*hours) * time.Hour), nil
+}

@@ -1,0 +1,48 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis/quote"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/search"
+)
+
+// SearchNotes returns what a user should know of a search beside its hits.
+func SearchNotes(f *search.Found) []string {
+	notes := slices.Clone(f.Notes)
+	if f.Damaged > 0 {
+		notes = append(notes, quote.Number(f.Damaged, "task")+" cannot be read to the end: 'anamnesis doctor' says why")
+	}
+	return notes
+}
+
+// Search returns what a search found as text: of each task its best place, and the commands that open it and go back to it.
+func Search(f *search.Found, width int) string {
+	var out strings.Builder
+	for _, h := range f.Hits {
+		about := []string{fmt.Sprintf("step %d", h.Step), h.Kind, h.Time.Local().Format(time.DateOnly), view.ShortDir(h.Dir)}
+		if h.Agent != "" {
+			about = append(about, h.Agent)
+		}
+		if h.More > 0 {
+			about = append(about, fmt.Sprintf("%d more here", h.More))
+		}
+		if h.Also > 0 {
+			about = append(about, "the same in "+quote.Number(h.Also, "other task"))
+		}
+		fmt.Fprintf(&out, "%s\n  %s\n", view.Line(h.Task+"  "+strings.Join(about, " · "), width), view.Line(h.Text, 2*width-4))
+		commands := fmt.Sprintf("anamnesis show %s %d", h.Task, h.Op)
+		if h.CanJump {
+			commands += fmt.Sprintf(" · anamnesis jump %s %d", h.Task, h.Step)
+		}
+		fmt.Fprintf(&out, "  %s\n", commands)
+	}
+	if len(f.Hits) == 0 {
+		out.WriteString("nothing found; sessions of other agents are looked at once 'anamnesis import' has read them\n")
+	}
+	return out.String()
+}

@@ -1,0 +1,128 @@
+package search
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"anamnesis/anamnesis/quote"
+	"anamnesis/knowledge_base/retrieval"
+)
+
+// ErrNoWords: a query has nothing that could be looked for.
+var ErrNoWords = errors.New("no word to look for")
+
+// maxTerms bounds the terms of a query: of a longer text, such as a pasted trace, the first are looked for.
+const maxTerms = 40
+
+// terms are what a query looks for: words and phrases, each as the words of the index, in their order.
+type terms [][]string
+
+// parse reads a query: words, and phrases in double quotes. A path or an identifier is a phrase of its parts.
+func parse(query string) (found terms, cut bool) {
+	for i, part := range strings.Split(query, `"`) {
+		quoted := i%2 == 1
+		words := []string{part}
+		if !quoted {
+			words = strings.Fields(part)
+		}
+		for _, w := range words {
+			var term []string
+			retrieval.Words(w, func(t string) { term = append(term, t) })
+			says := func(t string) bool { return quoted || !retrieval.IsFunctionWord(t) }
+			alone := []([]string){term}
+			if !quoted && strings.ContainsFunc(w, func(r rune) bool {
+				return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+			}) {
+				alone = slices.Collect(slices.Chunk(term, 1)) // written without spaces: each pair of characters counts
+			}
+			for _, term := range alone {
+				switch {
+				case !slices.ContainsFunc(term, says), slices.ContainsFunc(found, func(o []string) bool { return slices.Equal(o, term) }):
+				case len(found) == maxTerms:
+					return found, true
+				default:
+					found = append(found, term)
+				}
+			}
+		}
+	}
+	return found, false
+}
+
+// match returns the terms as an expression of the index: texts with any of them. If parts is set, a term is also
+// found by its parts alone.
+func (t terms) match(parts bool) string {
+	var out []string
+	for _, term := range t {
+		if len(term) > 1 && !parts {
+			out = append(out, `"`+strings.Join(term, " ")+`"`)
+			continue
+		}
+		for _, w := range term {
+			if stem, ok := inflected(w); ok {
+				out = append(out, `"`+stem+`" *`)
+			} else if len(term) == 1 || !retrieval.IsFunctionWord(w) {
+				out = append(out, `"`+w+`"`)
+			}
+		}
+	}
+	return cmp.Or(strings.Join(out, " OR "), `""`) // "" fits nothing
+}
+
+// inflected returns the beginning of a word of a script whose languages inflect words, such as Russian and Greek: the
+// index has no stems of them.
+func inflected(w string) (stem string, ok bool) {
+	n := utf8.RuneCountInString(w)
+	if n < 5 || strings.ContainsFunc(w, func(r rune) bool { return !unicode.In(r, unicode.Cyrillic, unicode.Greek) }) {
+		return "", false
+	}
+	return string([]rune(w)[:max(4, n-2)]), true
+}
+
+// Limits of what is shown of a text.
+const (
+	maxPieceBytes   = 160
+	maxExcerptBytes = 240
+)
+
+// excerpt returns the part of a text that has the most terms, on one line.
+func (t terms) excerpt(s string) string {
+	var pieces []string
+	for line := range strings.Lines(s) {
+		for line = strings.TrimSpace(line); line != ""; {
+			n := len(line)
+			if n > maxPieceBytes {
+				n = max(1, strings.LastIndexByte(line[:maxPieceBytes], ' ')+1)
+				if n == 1 {
+					n = max(1, len(strings.ToValidUTF8(line[:maxPieceBytes], "")))
+				}
+			}
+			pieces, line = append(pieces, line[:n]), strings.TrimSpace(line[n:])
+		}
+	}
+	best, most := 0, -1
+	for i, p := range pieces {
+		score := 0
+		seen := map[string]bool{}
+		retrieval.Words(p, func(w string) { seen[w] = true })
+		for _, term := range t {
+			for _, w := range term {
+				stem, ok := inflected(w)
+				if seen[w] || ok && strings.Contains(strings.ToLower(p), stem) {
+					score++
+				}
+			}
+		}
+		if score > most {
+			best, most = i, score
+		}
+	}
+	if len(pieces) == 0 {
+		return ""
+	}
+	return quote.OneLine(strings.Join(pieces[best:], " "), maxExcerptBytes)
+}
