@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/orchestrator/search"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
@@ -49,6 +50,9 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(deliveredFile(h, t.ID)), os.RemoveAll(filepath.Join(all(h), t.ID+".events")), os.RemoveAll(keptStore(h, t.ID))); err != nil {
 			return err
 		}
+	}
+	if err := search.Remove(h); err != nil { // it has the words of the sessions
+		return err
 	}
 	left, err := svc.Tasks()
 	if err != nil {

@@ -18,34 +18,45 @@ var ErrNoWords = errors.New("no word to look for")
 // maxTerms bounds the terms of a query: of a longer text, such as a pasted trace, the first are looked for.
 const maxTerms = 40
 
-// terms are what a query looks for: words and phrases, each as the words of the index, in their order.
-type terms [][]string
+// term is a word or a phrase that is looked for, as the words of the index in their order.
+type term struct {
+	words  []string
+	whole  string // a single word as it was written: an identifier of which that is the whole has no stem
+	quoted bool   // it is not found by its parts
+}
 
-// parse reads a query: words, and phrases in double quotes. A path or an identifier is a phrase of its parts.
+type terms []term
+
+// parse reads a query: words, and phrases in double quotes. A path or an identifier is a phrase of its parts. cut reports
+// whether there were more than maxTerms.
 func parse(query string) (found terms, cut bool) {
 	for i, part := range strings.Split(query, `"`) {
 		quoted := i%2 == 1
-		words := []string{part}
+		written := []string{part}
 		if !quoted {
-			words = strings.Fields(part)
+			written = strings.Fields(part)
 		}
-		for _, w := range words {
-			var term []string
-			retrieval.Words(w, func(t string) { term = append(term, t) })
-			says := func(t string) bool { return quoted || !retrieval.IsFunctionWord(t) }
-			alone := []([]string){term}
+		for _, w := range written {
+			var words []string
+			retrieval.Words(w, func(t string) { words = append(words, t) })
+			each := [][]string{words}
 			if !quoted && strings.ContainsFunc(w, func(r rune) bool {
 				return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 			}) {
-				alone = slices.Collect(slices.Chunk(term, 1)) // written without spaces: each pair of characters counts
+				each = slices.Collect(slices.Chunk(words, 1)) // written without spaces: each pair of characters counts
 			}
-			for _, term := range alone {
+			for _, words := range each {
+				t := term{words: words, quoted: quoted}
+				if len(words) == 1 {
+					t.whole = strings.Trim(strings.ToLower(w), "_")
+				}
 				switch {
-				case !slices.ContainsFunc(term, says), slices.ContainsFunc(found, func(o []string) bool { return slices.Equal(o, term) }):
+				case !slices.ContainsFunc(words, func(w string) bool { return quoted || !retrieval.IsFunctionWord(w) }),
+					slices.ContainsFunc(found, func(o term) bool { return slices.Equal(o.words, words) }):
 				case len(found) == maxTerms:
 					return found, true
 				default:
-					found = append(found, term)
+					found = append(found, t)
 				}
 			}
 		}
@@ -58,16 +69,19 @@ func parse(query string) (found terms, cut bool) {
 func (t terms) match(parts bool) string {
 	var out []string
 	for _, term := range t {
-		if len(term) > 1 && !parts {
-			out = append(out, `"`+strings.Join(term, " ")+`"`)
+		if len(term.words) > 1 && (term.quoted || !parts) {
+			out = append(out, `"`+strings.Join(term.words, " ")+`"`)
 			continue
 		}
-		for _, w := range term {
+		for _, w := range term.words {
 			if stem, ok := inflected(w); ok {
 				out = append(out, `"`+stem+`" *`)
-			} else if len(term) == 1 || !retrieval.IsFunctionWord(w) {
+			} else if len(term.words) == 1 || !retrieval.IsFunctionWord(w) {
 				out = append(out, `"`+w+`"`)
 			}
+		}
+		if w := term.whole; w != "" && w != term.words[0] && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			out = append(out, `"`+w+`"`)
 		}
 	}
 	return cmp.Or(strings.Join(out, " OR "), `""`) // "" fits nothing
@@ -110,7 +124,7 @@ func (t terms) excerpt(s string) string {
 		seen := map[string]bool{}
 		retrieval.Words(p, func(w string) { seen[w] = true })
 		for _, term := range t {
-			for _, w := range term {
+			for _, w := range term.words {
 				stem, ok := inflected(w)
 				if seen[w] || ok && strings.Contains(strings.ToLower(p), stem) {
 					score++

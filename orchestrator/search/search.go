@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -32,6 +34,7 @@ type Query struct {
 const (
 	DefaultMost = 10
 	maxAlike    = 4
+	mostTexts   = 2_000 // the best ones, which are grouped by task
 )
 
 // leastShare is the share of the best score below which nothing is shown: such texts have a common word of the query alone.
@@ -119,13 +122,14 @@ func (f *Found) find(ctx context.Context, x *index, t terms, q Query, progress f
 	}
 	where := []string{"true"}
 	if q.Errors {
-		where = append(where, fmt.Sprintf("at & %d = %d", 1<<kindBits-1, Failure))
+		where = append(where, fmt.Sprintf("rowid & %d = %d", 1<<kindBits-1, Failure))
 	}
 	if q.Here != "" {
-		where = append(where, "t.n IN ("+strings.Join(here, ", ")+")")
+		where = append(where, fmt.Sprintf("rowid >> %d IN (%s)", seqBits+kindBits, strings.Join(here, ", ")))
 	}
 	if !q.Since.IsZero() {
-		where = append(where, fmt.Sprintf("at >> %d & %d >= (SELECT min(seq) FROM hours WHERE hours.n = t.n AND hour >= %d)", kindBits, 1<<seqBits-1, q.Since.Unix()/3600))
+		where = append(where, fmt.Sprintf("rowid >> %d & %d >= (SELECT min(seq) FROM hours WHERE n = rowid >> %d AND hour >= %d)",
+			kindBits, 1<<seqBits-1, seqBits+kindBits, q.Since.Unix()/3600))
 	}
 	for _, parts := range []bool{false, true} { // an identifier of which no text has the whole is found by its parts
 		match := t.match(parts)
@@ -142,9 +146,9 @@ func (x *index) look(ctx context.Context, match, where string, most int, t terms
 	for k, w := range weights {
 		weight += fmt.Sprintf(" WHEN %d THEN %g", k, w)
 	}
-	rows, err := x.db.QueryContext(ctx, `WITH f AS MATERIALIZED (SELECT rowid AS at, -bm25(texts) * `+weight+` END AS score FROM texts WHERE texts MATCH ?)
-		SELECT round(max(score), 1), at, count(*), `+columns+` FROM f JOIN tasks t ON t.n = at >> `+fmt.Sprint(seqBits+kindBits)+`
-		WHERE `+where+` GROUP BY t.n ORDER BY 1 DESC, changed DESC LIMIT ?`, match, most*maxAlike)
+	rows, err := x.db.QueryContext(ctx, `SELECT round(max(score), 1), at, count(*), `+columns+`
+		FROM (SELECT rowid AS at, -bm25(texts) * `+weight+` END AS score FROM texts WHERE texts MATCH ? AND `+where+` ORDER BY score DESC LIMIT ?)
+		JOIN tasks ON n = at >> `+fmt.Sprint(seqBits+kindBits)+` GROUP BY n ORDER BY 1 DESC, changed DESC LIMIT ?`, match, mostTexts, most*maxAlike)
 	if err != nil {
 		return nil, err
 	}
@@ -175,17 +179,19 @@ func (x *index) hit(r *row, at int64, count int, t terms) Hit {
 	kind := Kind(at & (1<<kindBits - 1))
 	h := Hit{Task: r.id, Request: r.title, Dir: r.dir, Agent: r.agent, Op: uint64(at >> kindBits & (1<<seqBits - 1)), Kind: kind.String(),
 		Time: time.Unix(r.began, 0), More: count - 1, CanJump: !r.imported && r.parent == ""}
-	stream, err := taskdir.OpenStream(x.home, r.id)
+	rec, err := opstream.Peek(x.home.Task(r.id), h.Op)
 	if err != nil {
 		return h
 	}
-	defer stream.Close()
-	o, err := taskdir.ReadOp(stream, h.Op)
+	o, err := taskdir.Decode(rec)
 	if err != nil {
 		return h
 	}
 	if h.Step = o.Step; !r.imported {
 		h.Time = o.Time
+	}
+	if left, is := o.Body.(*op.JumpIntended); is { // the end of the path that was left
+		h.Step = left.From
 	}
 	for _, found := range texts(o.Body) {
 		if found.kind == kind && h.Text == "" {

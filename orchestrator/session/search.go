@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"anamnesis/orchestrator/search"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
@@ -11,8 +12,12 @@ import (
 // progress receives how many of the changed tasks were read; it may be nil.
 func (s *Service) Search(ctx context.Context, q search.Query, here string, progress func(read, of int)) (*search.Found, error) {
 	if here != "" {
-		q.Here, _, _ = worldstate.Identity(here)
-		q.Repo = worldstate.RepositoryName(here)
+		dir, err := taskdir.WorldDir(here)
+		if err != nil {
+			return nil, err
+		}
+		q.Here, _, _ = worldstate.Identity(dir)
+		q.Repo = worldstate.RepositoryName(dir)
 	}
 	if progress == nil {
 		progress = func(int, int) {}
