@@ -39,7 +39,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 	p.sees("? help: ")
 	answer("no use make")
 	p.sees("from page: use make")
-	p.sees("your answer (empty ends the turn): ")
+	p.sees("your answer (Ctrl-C ends the turn): ")
 	answer("blue")
 	p.sees("? help: ")
 	p.types("y")

@@ -3,7 +3,9 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestPlanMode plays a session that plans first: the plan is changed by words, edited in the editor, and accepted in
@@ -94,4 +96,58 @@ subagents:
 	if inWorld(d.dir, "a.txt") {
 		t.Error("the subagent wrote a file in plan mode")
 	}
+}
+
+// TestApprovalsInEditor: a file that is about to be written, and the text of a replacement, are edited in the user's
+// editor; an answer for the directory is offered and listed; an empty line answers nothing.
+func TestApprovalsInEditor(t *testing.T) {
+	t.Parallel()
+	d := onScreen(t, 100, 34, `turns:
+  - calls: [{name: WriteFile, arguments: {path: a.txt, content: "one\ntwo\n"}}]
+  - expect: [{on: any, contains: "user edited"}]
+    calls: [{name: StrReplaceFile, arguments: {path: a.txt, old: two, new: TWO}}]
+  - calls: [{name: Bash, arguments: {command: "touch b"}}]
+  - calls: [{name: AskUser, arguments: {question: "Which colour?"}}]
+  - expect: [{on: last, contains: blue}]
+    calls: [{name: Bash, arguments: {command: "touch b"}}]
+  - reply: All done.
+`)
+	d.write("edit", "#!/bin/sh\ncp \"$1\" ../seen.${1##*.}\nsed -i 's/TWO/2/; s/one/1/' \"$1\"\n")
+	if err := os.Chmod(filepath.Join(d.dir, "edit"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.types("EDITOR=edit anamnesis --no-final-pass --model script:../words.yaml 'write it'\n")
+	d.sees("? WriteFile", "+ one", "w always here", keysOffered)
+	d.types("e")
+	d.sees("+ 1\n", keysOffered)
+	d.types("y")
+	d.sees("? StrReplaceFile", "+ TWO", keysOffered)
+	d.types("e")
+	d.sees("+ 2\n", keysOffered)
+	d.types("y")
+	d.sees("$ touch b", keysOffered)
+	d.types("w")
+	d.sees("Which colour?", "your answer (Esc ends the turn)")
+	pressed := time.Now()
+	d.until("refuse an empty line", func(screen string) bool {
+		if time.Since(pressed) > 2*time.Second { // a key counts a second after the last one
+			pressed = time.Now()
+			d.press("Enter")
+		}
+		return strings.Contains(screen, "an empty line is no answer")
+	})
+	d.types("blue\n")
+	d.answered("All done.")
+	if data, err := os.ReadFile(filepath.Join(d.dir, "w", "a.txt")); err != nil || string(data) != "1\n2\n" {
+		t.Errorf("a.txt is %q, %v", data, err)
+	}
+	if data, err := os.ReadFile(filepath.Join(d.dir, "seen.txt")); err != nil || string(data) != "TWO" {
+		t.Errorf("the editor showed %q, %v", data, err)
+	}
+	d.press("C-c")
+	d.sees("Ctrl-C again")
+	d.press("C-c")
+	d.sees("'anamnesis -c' continues it")
+	d.types("clear; anamnesis rules\n")
+	d.sees("Bash(touch b)")
 }

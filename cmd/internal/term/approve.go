@@ -1,6 +1,7 @@
 package term
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ p  run it, and others that fit the pattern in this task, without a question; rul
 w  run it, and exactly this call again in this directory, in every task, without a question; 'anamnesis rules' takes it back
 a  run everything in this task without a question; asks once more
 n  do not run it; you may give the model a reason
-e  edit the command or the arguments; you are asked again with the result`
+e  edit the command, or the file or patch in $EDITOR; you are asked again with the result`
 
 // QuestionTitle names what a question about a call is about.
 func QuestionTitle(q gate.Question) string {
@@ -106,27 +107,39 @@ func Command(args string) string {
 	return a.Command
 }
 
-// Editable is what a user edits of a call: its command, or its arguments as JSON if it has none.
-func Editable(args string) string {
-	if c := Command(args); c != "" {
-		return c
+// Editable returns what a user edits of a call: the first of some arguments that is a text, with its name, or else all
+// arguments as JSON, one a line.
+func Editable(args string, names ...string) (name, text string) {
+	var m map[string]any
+	_ = json.Unmarshal([]byte(args), &m) // other arguments are edited as they are
+	for _, name := range names {
+		if text, ok := m[name].(string); ok && text != "" {
+			return name, text
+		}
 	}
-	return op.CanonicalArgs(args)
+	var sb bytes.Buffer
+	if json.Indent(&sb, []byte(op.CanonicalArgs(args)), "", "  ") != nil {
+		return "", args
+	}
+	return "", sb.String()
 }
 
-// Edited returns the arguments of a call as the user edited them.
-func Edited(args, text string) (string, error) {
+// Edited returns the arguments of a call with a text that the user edited: see Editable.
+func Edited(args, name, text string) (string, error) {
 	var m map[string]any
-	if Command(args) == "" {
+	if name == "" {
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
 			return "", fmt.Errorf("the arguments are not valid JSON: %w", err)
 		}
-		return text, nil
+		return op.CanonicalArgs(text), nil
 	}
 	if err := json.Unmarshal([]byte(args), &m); err != nil {
 		return "", fmt.Errorf("the arguments cannot be edited: %w", err)
 	}
-	m["command"] = text
+	if was, _ := m[name].(string); !strings.HasSuffix(was, "\n") { // editors end a text with one
+		text = strings.TrimSuffix(text, "\n")
+	}
+	m[name] = text
 	data, err := json.Marshal(m)
 	return op.CanonicalArgs(string(data)), err
 }

@@ -233,12 +233,16 @@ const maxEdited = 4000
 
 // edited shows and asks for a call's command, or for its arguments as JSON if it has no command.
 func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
-	now := runewidth.Truncate(Clean(Editable(args)), maxEdited, "…")
+	name, now := Editable(args, "command")
+	if name == "" { // on one line
+		now = op.CanonicalArgs(args)
+	}
+	now = runewidth.Truncate(Clean(now), maxEdited, "…")
 	text, ok := l.Line(ctx, "  now: "+strings.ReplaceAll(now, "\n", "\n    ")+"\n"+editPrompt)
 	if !ok || text == "" {
 		return "", false
 	}
-	text, err := Edited(args, text)
+	text, err := Edited(args, name, text)
 	if err != nil {
 		fmt.Fprintln(l.out, "  Not taken: "+err.Error())
 	}
@@ -249,15 +253,23 @@ func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
 func (l *Lines) Ask(ctx context.Context, question string) (string, bool) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	answer, _ := l.Line(ctx, head(Clean(question))+"  your answer (empty ends the turn): ")
-	return answer, answer != ""
+	const prompt = "  your answer (Ctrl-C ends the turn): "
+	answer, ok := l.Line(ctx, head(Clean(question))+prompt)
+	for ok && answer == "" {
+		answer, ok = l.Line(ctx, prompt)
+	}
+	return answer, ok
 }
 
 // Trust asks the user to approve something that a project brings.
 func (l *Lines) Trust(ctx context.Context, question string) bool {
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	text, _ := l.Line(ctx, head(Clean(question))+"  y approve · n not: ")
+	const prompt = "  y approve · n not: "
+	text, ok := l.Line(ctx, head(Clean(question))+prompt)
+	for ok && !strings.EqualFold(text, "y") && !strings.EqualFold(text, "n") {
+		text, ok = l.Line(ctx, prompt)
+	}
 	return strings.EqualFold(text, "y")
 }
 

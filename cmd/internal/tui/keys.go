@@ -3,12 +3,18 @@
 package tui
 
 import (
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
+	"anamnesis/orchestrator/gate"
 )
 
 // Hints. While one of the first two is shown, the same key counts as the second press.
@@ -91,8 +97,7 @@ func (m *screen) questionKey(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 	}
 	if first := m.held; first != nil {
 		if m.held = nil; name == "enter" {
-			m.answer(q, *first)
-			return nil
+			return m.answer(q, *first)
 		}
 		return m.typed(q, *first, k)
 	}
@@ -103,8 +108,7 @@ func (m *screen) questionKey(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 		m.held = &k
 		return tea.Tick(ask.HoldTime, func(time.Time) tea.Msg { return settledMsg{q, &k} })
 	}
-	m.answer(q, k)
-	return nil
+	return m.answer(q, k)
 }
 
 // setAside empties the line. If back is set, its text returns when no question waits.
@@ -154,7 +158,7 @@ func (m *screen) settled(msg settledMsg) tea.Cmd {
 	switch q := m.question(); {
 	case q != msg.q:
 	case q != nil:
-		m.answer(q, *msg.key)
+		return m.answer(q, *msg.key)
 	case m.pick != nil:
 		return m.pick.press(m, msg.key.String())
 	}
@@ -189,13 +193,32 @@ func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 }
 
 // answer passes a key to the question. If that answers it, the next question follows.
-func (m *screen) answer(q *ask.Question, k tea.KeyPressMsg) {
+func (m *screen) answer(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 	if whole := q.Whole(k); whole != nil {
 		m.print(strings.Join(whole, "\n"))
 	} else if q.Press(k) {
-		m.questions = m.questions[1:]
-		m.asked()
+		m.answered(q)
+	} else if q.Outside {
+		q.Outside = false
+		name, text := term.Editable(q.Call.Args, "command", "patch", "content", "new")
+		file := map[string]string{"command": "command.sh", "patch": "edit.patch", "": "arguments.json"}[name]
+		e := newEditing(m.ctx, cmp.Or(file, filepath.Base(gate.TextArg(json.RawMessage(q.Call.Args), "path"))), text)
+		return tea.Exec(e, func(err error) tea.Msg { return callEditedMsg{q, name, e.text, cmp.Or(e.err, err)} })
 	}
+	return nil
+}
+
+// callEditedMsg is a call as the user left it.
+type callEditedMsg struct {
+	q          *ask.Question
+	name, text string
+	err        error
+}
+
+// answered shows the question after one that is answered.
+func (m *screen) answered(q *ask.Question) {
+	m.questions = slices.DeleteFunc(m.questions, func(o *ask.Question) bool { return o == q })
+	m.asked()
 }
 
 // ctrlC interrupts, empties the line, or leaves, in this order.

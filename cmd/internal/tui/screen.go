@@ -175,6 +175,10 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		} else if msg.text != "" {
 			m.print(paint.Faint.Render(msg.text))
 		}
+	case callEditedMsg:
+		if slices.Contains(m.questions, msg.q) && msg.q.Edited(msg.name, msg.text, msg.err) {
+			m.answered(msg.q)
+		}
 	case planEditedMsg:
 		return m.planEdited(msg)
 	case shellMsg:

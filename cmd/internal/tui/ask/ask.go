@@ -63,6 +63,7 @@ type Question struct {
 	Answer  chan gate.Answer // has room for one
 	Draft   bool             // the line holds text, and keys go to it
 	Waiting bool             // an answer, until HoldTime has passed
+	Outside bool             // the call is to be edited in the user's editor
 
 	at    state
 	armed time.Time       // from when on a key is an answer
@@ -192,7 +193,11 @@ func (q *Question) Press(k tea.KeyPressMsg) bool {
 		}
 		q.ask(byReason, "")
 	case "e":
-		q.ask(byEdit, term.Editable(q.Call.Args))
+		if name, text := term.Editable(q.Call.Args, "command"); name != "" && !strings.Contains(text, "\n") {
+			q.ask(byEdit, text)
+		} else {
+			q.Outside = true
+		}
 	case "?":
 		q.help = !q.help
 	default:
@@ -211,18 +216,30 @@ func (q *Question) pressLine(k tea.KeyPressMsg) bool {
 	case "enter":
 		text := strings.TrimSpace(q.line.Text())
 		if q.at == byEdit {
-			args, err := term.Edited(q.Call.Args, text)
-			if err != nil {
-				q.note = err.Error()
-				return false
-			}
-			return q.say(gate.Answer{Args: args})
+			return q.Edited("command", text, nil)
+		}
+		if text == "" && q.at == byLine {
+			q.note = "an empty line is no answer; Esc ends the turn"
+			return false
 		}
 		return q.say(gate.Answer{Text: text})
 	default:
 		q.line.Press(k)
 	}
 	return false
+}
+
+// Edited answers with a text that the user edited, unless editing failed or the call cannot have it.
+func (q *Question) Edited(name, text string, err error) bool {
+	args := ""
+	if err == nil {
+		args, err = term.Edited(q.Call.Args, name, text)
+	}
+	if err != nil {
+		q.note = err.Error()
+		return false
+	}
+	return q.say(gate.Answer{Args: args})
 }
 
 func (q *Question) say(a gate.Answer) bool {
@@ -257,7 +274,10 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	prompt := ""
 	switch q.at {
 	case byKey:
-		answers := []string{"y once", "t this in the task", "a everything", "n no", "e edit", "? help"}
+		answers := []string{"y once", "t this in the task", "w always here", "a everything", "n no", "e edit", "? help"}
+		if width < 40 { // the others go first
+			answers = slices.Delete(answers, 2, 3)
+		}
 		if like := term.Like(q.Call); like != "" {
 			answers = slices.Insert(answers, 2, "p "+like)
 		}
@@ -282,7 +302,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	case byEdit:
 		prompt = "edit; Enter asks again with this, Esc goes back"
 	case byLine:
-		prompt = "your answer (empty ends the turn)"
+		prompt = "your answer (Esc ends the turn)"
 	}
 	lines = append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...)
 	text, cursor := q.line.View(width)

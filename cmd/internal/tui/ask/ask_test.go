@@ -70,21 +70,31 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// TestEditedArguments: arguments that are no JSON object stay in the line; others are the answer.
-func TestEditedArguments(t *testing.T) {
-	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: `{"path":"a"}`}}, Answer: make(chan gate.Answer, 1)}
+// TestEdited: what is no line is edited outside, and answers unless it cannot be made arguments of the call.
+func TestEdited(t *testing.T) {
+	for _, c := range []struct{ args, name, text, want, note string }{
+		{`{"path":"a","content":"x\n"}`, "content", "y\n", `{"content":"y\n","path":"a"}`, ""},
+		{`{"path":"a","old":"x","new":"y"}`, "new", "z\n", `{"new":"z","old":"x","path":"a"}`, ""},
+		{`{"path":"a"}`, "", "{\n  \"path\": \"b\"\n}\n", `{"path":"b"}`, ""},
+		{`{"path":"a"}`, "", "path: b", "", "the arguments are not valid JSON"},
+	} {
+		q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: c.args}}, Answer: make(chan gate.Answer, 1)}
+		q.Open(time.Now(), time.Time{})
+		if q.Press(press("e")[0]); !q.Outside {
+			t.Fatalf("%s is edited on a line", c.args)
+		}
+		if ok := q.Edited(c.name, c.text, nil); ok != (c.note == "") || !strings.HasPrefix(q.note, c.note) || ok && (<-q.Answer).Args != c.want {
+			t.Errorf("%s with %q: %v, %q", c.args, c.text, ok, q.note)
+		}
+	}
+}
+
+// TestEmptyLine: an empty line asks again.
+func TestEmptyLine(t *testing.T) {
+	q := &Question{Kind: OfText, Text: "Which?", Answer: make(chan gate.Answer, 1)}
 	q.Open(time.Now(), time.Time{})
-	for _, k := range press("e", "x", "enter") {
-		q.Press(k)
-	}
-	if len(q.Answer) != 0 || q.note == "" || q.line.Text() != `{"path":"a"}x` {
-		t.Fatalf("%d answers, the note is %q, the line %q", len(q.Answer), q.note, q.line.Text())
-	}
-	for _, k := range press("backspace", "enter") {
-		q.Press(k)
-	}
-	if len(q.Answer) != 1 || (<-q.Answer).Args != `{"path":"a"}` {
-		t.Error("valid arguments are no answer")
+	if q.Press(press("enter")[0]) || q.note == "" {
+		t.Error("an empty line answers")
 	}
 }
 
