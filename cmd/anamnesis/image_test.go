@@ -149,6 +149,12 @@ func TestImageStory(t *testing.T) {
 	if same, text := sees.images(); len(same) != 2 || same[0] != urls[0] || same[1] != urls[1] || !strings.Contains(text, "And now?") {
 		t.Errorf("a resume sent %d other images", len(same))
 	}
+	writePNG(t, filepath.Join(dir, "logo.png"), 60, 40)
+	run(url, "resume", "look", "And on @logo.png and @half.png?")
+	if three, text := sees.images(); len(three) != 3 || three[2] != urls[0] ||
+		!strings.Contains(text, filepath.Join(dir, "logo.png")+": image/png, 60x40 pixels, ") || !strings.Contains(text, "half.png: not attached: it is damaged: ") {
+		t.Errorf("with words that name an image, %d were sent: %s", len(three), text)
+	}
 	for model, refuses := range map[string]bool{"no-eyes": false, "gpt-5": true} { // by its name, by the endpoint's refusal
 		blind := &strictServer{turns: []string{reads("wide.png"), `{"content":"I cannot see it."}`}, blind: refuses}
 		run(serve(blind), "run", "--dir", dir, "--model", model, "--task", model, "What is on it?")

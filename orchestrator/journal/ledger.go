@@ -12,6 +12,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -86,7 +87,17 @@ func (l *Ledger) Unanswered() bool {
 // Say records a user's words. They are durable when it returns; the agent
 // sees them with its next request.
 func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
-	return l.Journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
+	return l.Journal.Post(ctx, l.UserSaid(text, source))
+}
+
+// UserSaid returns a user's words with the images that they name. Those of a subagent's task are a
+// model's, which may read no files that way.
+func (l *Ledger) UserSaid(text string, source op.Source) *op.UserSaid {
+	b := &op.UserSaid{Text: text, Source: source}
+	if opened := &l.state.Opened; opened.Dir != "" && opened.Parent == nil {
+		b.Text, b.Parts = picture.Attach(opened.Dir, text)
+	}
+	return b
 }
 
 // Jump schedules a user's jump for the end of the step under way, unless one is pending: ErrPending.
@@ -164,7 +175,7 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.Canc
 func (l *Ledger) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
 	bodies := append([]op.Body{to}, more...)
 	if message != "" {
-		bodies = append(bodies, &op.UserSaid{Text: message, Source: op.SourceRequest})
+		bodies = append(bodies, l.UserSaid(message, op.SourceRequest))
 	}
 	return l.Record(ctx, bodies...)
 }

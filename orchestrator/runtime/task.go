@@ -26,6 +26,7 @@ import (
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -232,7 +233,11 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, opened.Task), t.Close())
 	}
 	// One write: the request cannot be lost while the task stays.
-	bodies := []op.Body{opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}}
+	said := &op.UserSaid{Text: n.Request, Source: op.SourceRequest}
+	if opened.Parent == nil {
+		said.Text, said.Parts = picture.Attach(dir, n.Request)
+	}
+	bodies := []op.Body{opened, said}
 	if n.Plan {
 		bodies = append(bodies, planmode.Set(false, true, ""))
 	}

@@ -18,6 +18,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -198,6 +199,9 @@ func (p *textPrinter) Op(o op.Op) {
 		return
 	case *op.UserSaid:
 		if b.Source != op.SourceSteer { // the user has just typed the others
+			for _, l := range picture.Attached(b.Text) {
+				p.line("  %s", l)
+			}
 			return
 		}
 	}

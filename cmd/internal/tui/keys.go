@@ -34,6 +34,8 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	switch name {
 	case "ctrl+z":
 		return tea.Suspend
+	case "ctrl+v":
+		return m.pasteVerb(nil)
 	case "ctrl+l":
 		return tea.ClearScreen
 	case "shift+tab":

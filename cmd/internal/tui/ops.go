@@ -25,6 +25,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/worldstate"
@@ -164,6 +165,10 @@ func (m *screen) apply(o op.Op) {
 	case *op.UserSaid:
 		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {
 			m.printRequest(b.Text)
+			break
+		}
+		for _, l := range picture.Attached(b.Text) {
+			m.print(paint.Faint.Render("  " + clean(l)))
 		}
 	case *op.ModelFailed:
 		if m.ending || m.leaving { // the user knows

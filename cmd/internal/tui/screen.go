@@ -131,6 +131,8 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		if m.theme = "light"; msg.IsDark() {
 			m.theme = "dark"
 		}
+	case pastedMsg:
+		m.edit.Paste(string(msg) + " ")
 	case tea.PasteMsg:
 		if q := m.question(); q == nil || !q.Paste(msg.Content, m.now) {
 			m.edit.Paste(msg.Content)

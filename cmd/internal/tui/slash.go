@@ -62,6 +62,7 @@ func verbs() []verb {
 		{"/plan", "", "begin or end plan mode: the agent only reads and asks, and makes a plan (Shift-Tab)", 0,
 			func(m *screen, _ []string) tea.Cmd { return m.setMode(m.approval(), !m.planning()) }},
 		{"/until", "[CMD | off]", "show the check that says when the task is done, set it, or end it", 2, (*screen).untilVerb},
+		{"/paste", "", "put the image of the clipboard into the message, as Ctrl-V does", 0, (*screen).pasteVerb},
 		{"/resume", "", "pick another task of this directory", 1,
 			func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
 		{"/new", "", "start a new task with the next request", 1, (*screen).newVerb},
