@@ -243,6 +243,9 @@ func (f *finder) blame(ctx context.Context) (string, error) {
 // read reads what 'git blame --porcelain' prints.
 func (f *finder) read(out string) (*Answer, error) {
 	a := &Answer{Path: f.Path, Dir: f.Dir, Asked: f.First > 0, Lines: []Line{}}
+	if s := f.saved[string(f.Tip)]; s != nil && f.Present != nil && taskdir.Live(f.Home, s.task) != 0 {
+		a.Live = s.task
+	}
 	place := make(map[string]int) // of an origin
 	heads := make(map[string]Origin)
 	id, number := "", 0

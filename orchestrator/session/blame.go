@@ -12,7 +12,6 @@ import (
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/blame"
 	"anamnesis/orchestrator/remedy"
-	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
@@ -66,10 +65,6 @@ func (s *Service) Blame(ctx context.Context, dir, arg string) (*blame.Answer, er
 	}
 	if err != nil {
 		return nil, err
-	}
-	var busy *taskdir.BusyError
-	if errors.As(s.Home.CheckFree(q.Dir), &busy) {
-		a.Live = busy.Task
 	}
 	if a.File = arg; q.First > 0 {
 		a.File = arg[:strings.LastIndexByte(arg, ':')]
