@@ -31,7 +31,7 @@ func asksOf(task string, q *state.Question) *asks {
 	a := &asks{Path: taskPath(task), Op: q.Seq, Text: term.QuestionBody(&q.QuestionAsked), Choices: question.Choices(&q.QuestionAsked)}
 	switch q.About {
 	case op.AboutCall:
-		a.Buttons = []string{"no", "yes", "always"}
+		a.Choices, a.Buttons = "Why, with a no", []string{"no", "yes", "always"}
 	case op.AboutLimit, op.AboutProvider:
 		a.Buttons = []string{send, "yes", "no"}
 	default:

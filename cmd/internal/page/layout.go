@@ -75,6 +75,7 @@ func parsePages() (*pages, error) {
 		"who":      timeline.ActorName,
 		"line":     term.Line,
 		"meaning":  meaning,
+		"browser":  browser,
 		"unlinked": unlinked,
 		"join":     func(s []string) string { return strings.Join(s, " · ") },
 		"pair":     func(a, b any) pair { return pair{a, b} },
@@ -114,15 +115,7 @@ func parsePages() (*pages, error) {
 
 // meaning explains a state of a card or a task, for the title of its chip.
 func meaning(state any) string {
-	word := fmt.Sprint(state)
-	if _, ok := strings.CutSuffix(word, " failed"); ok {
-		return "calls of this step that ended with an error"
-	}
 	return map[string]string{
-		"here":        "the task is at this step now",
-		"under way":   "the step has begun and not ended",
-		"left":        "a jump went back before this step; its files are kept and can be returned to",
-		"compacted":   "a block replaced this step in the context",
 		"draft":       "waits for a review; tasks are shown it as a hypothesis, if at all",
 		"reviewed":    "a user approved it; tasks are shown it",
 		"retired":     "no task is shown it; it can be restored",
@@ -135,7 +128,7 @@ func meaning(state any) string {
 		"stuck":       "the agent kept jumping back to one step, and a user has to decide",
 		"limit":       "a limit such as --max-steps ended the turn",
 		"unreadable":  "its stream cannot be read; 'anamnesis doctor' says why",
-	}[word]
+	}[fmt.Sprint(state)]
 }
 
 // render answers with a whole page.

@@ -201,8 +201,7 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 type stepDetail struct {
 	timeline.Node
 	Diff    patch.Diff
-	Problem string // why there is no patch.Diff
-	Signs   []string
+	Problem string         // why there is no patch.Diff
 	Broken  []picture.Line // its calls that failed
 	Jumps   bool           // the task can jump to its end
 
@@ -237,7 +236,7 @@ func (w *watch) step(id int) (*stepDetail, error) {
 	for _, n := range nodes {
 		if n.Step == id {
 			st := w.builder.State()
-			d := &stepDetail{Node: n, Signs: picture.Signs(n), opened: st.Opened, own: st.Steps.At(id),
+			d := &stepDetail{Node: n, opened: st.Opened, own: st.Steps.At(id),
 				parent: st.Steps.At(n.Parent), Jumps: st.Opened.Origin == nil && st.CanJump(n.Step, false) == nil}
 			if n.ParentRow >= 0 {
 				d.before = nodes[n.ParentRow].Commit

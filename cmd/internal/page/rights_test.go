@@ -93,7 +93,7 @@ func TestSessionsPage(t *testing.T) {
 	s.page.renewed = func(urls []string) { renewed = append(renewed, urls) }
 	reader, other := s.with(t, door.Read), s.with(t, door.Jump)
 	page := s.get(t, "/sessions")
-	wantIn(t, "the page", page, "3 browsers have access", "may read", "this browser", s.token(t, door.Read), s.token(t, door.Answer), s.token(t, door.Jump))
+	wantIn(t, "the page", page, "3 browsers have access", "only reads", "this browser", s.token(t, door.Read), s.token(t, door.Answer), s.token(t, door.Jump))
 	if got := s.ask(t, "POST", "/sessions", form("session", "x")); got.code != http.StatusBadRequest {
 		t.Errorf("no session: %d", got.code)
 	}
@@ -113,5 +113,19 @@ func TestSessionsPage(t *testing.T) {
 	}
 	if len(renewed) != 2 || !strings.HasSuffix(renewed[1][0], s.token(t, door.Jump)) {
 		t.Errorf("told: %q", renewed)
+	}
+}
+
+func TestBrowserName(t *testing.T) {
+	for agent, want := range map[string]string{
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1": "Safari on iPhone",
+		"Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/125.0 Mobile Safari/537.36":                       "Chrome on Android",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/125.0 Safari/537.36 Edg/125.0":                   "Edg on Windows",
+		"Mozilla/5.0 (Macintosh; Intel Mac OS X 14.5; rv:126.0) Gecko/20100101 Firefox/126.0":                                                     "Firefox on Mac OS",
+		"curl/8.0": "curl/8.0", "": "A program that gives no name",
+	} {
+		if got := browser(agent); got != want {
+			t.Errorf("%s: %q, want %q", agent, got, want)
+		}
 	}
 }

@@ -16,9 +16,8 @@ type Group struct {
 	Step  int
 	Name  string
 	What  string // its calls, or else its answer
-	Signs []string
-	Open  bool // expanded
-	Left  bool // a jump left the step
+	Open  bool   // expanded
+	Left  bool   // a jump left the step
 	Lines []Line
 }
 
@@ -38,24 +37,17 @@ type Line struct {
 // Groups groups operations by step.
 func Groups(lines []taskdir.Line, b *timeline.Builder) []Group {
 	var out []Group
-	st, left := b.State(), b.Discarded()
+	dir, left := b.State().Opened.Dir, b.Discarded()
 	for _, l := range lines {
 		if n := len(out); n == 0 || out[n-1].Step != l.Step {
 			g := Group{Step: l.Step, Name: fmt.Sprintf("step %d", l.Step), Left: left(l.Step)}
 			if l.Step >= b.Steps() {
 				g.Name = fmt.Sprintf("after step %d", l.Step-1)
-			} else {
-				if n := st.Steps.At(l.Step).Failed; n > 0 {
-					g.Signs = append(g.Signs, fmt.Sprintf("%d failed", n))
-				}
-			}
-			if g.Left {
-				g.Signs = append(g.Signs, "left")
 			}
 			out = append(out, g)
 		}
 		g := &out[len(out)-1]
-		line := LineOf(l, st.Opened.Dir)
+		line := LineOf(l, dir)
 		line.Left = g.Left
 		g.Lines = append(g.Lines, line)
 	}

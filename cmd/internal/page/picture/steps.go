@@ -46,7 +46,7 @@ func Items(nodes []timeline.Node) ([]Item, []struct{}) {
 	out := make([]Item, len(nodes))
 	depth := 0
 	for i, n := range nodes {
-		it := Item{Node: n, Signs: Signs(n)}
+		it := Item{Node: n, Signs: signs(n)}
 		it.Made, it.MoreOps = marksOf(n)
 		if it.What = term.Line(n.Text, TextColumns); it.What == "" {
 			it.What = "no call"
@@ -88,8 +88,8 @@ func branchName(n timeline.Node) string {
 	return term.Line(name, markColumns)
 }
 
-// Signs returns a step's state in words; the Drawing shows it by form.
-func Signs(n timeline.Node) []string {
+// signs returns a step's state in words; the Drawing shows it by form.
+func signs(n timeline.Node) []string {
 	var out []string
 	if n.Current {
 		out = append(out, "here")

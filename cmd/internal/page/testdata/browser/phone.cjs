@@ -38,7 +38,7 @@ run(async (story, args) => {
 
   await desk.reload();
   await desk.getByText("2 browsers have access").waitFor();
-  const row = desk.locator(".sessions li", { hasText: "may answer" });
+  const row = desk.locator(".sessions li", { hasText: "decides and answers" });
   await row.getByText(`by the name ${new URL(args.proxy).host}`).waitFor();
   await story.accessible(desk, "the browsers with access");
   await story.shot(desk, "access");

@@ -17,8 +17,8 @@ run(async (story, args) => {
   await story.accessible(page, "a question");
 
   // The Enter key says no, with the reason.
-  await question.getByLabel("why").fill("use another name");
-  await question.getByLabel("why").press("Enter");
+  await question.getByLabel("Why, with a no").fill("use another name");
+  await question.getByLabel("Why, with a no").press("Enter");
   await question.locator("pre", { hasText: "touch other" }).waitFor();
   await page.getByLabel("To the agent").fill("half a th");
   await page.evaluate(() => { window.sameDocument = true; });
