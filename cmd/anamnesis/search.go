@@ -55,7 +55,7 @@ the last one.`,
 			for _, n := range show.SearchNotes(found) {
 				a.notef("%s", view.Line(n, 500))
 			}
-			return a.show(found, func() { a.printf("%s", show.Search(found, a.width())) })
+			return a.show(found, func() { a.printf("%s", show.Search(found, a.width(), "")) })
 		}),
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "tasks of this directory's repository alone")

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,13 +12,17 @@ import (
 
 	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/cmd/internal/reportview"
+	"anamnesis/cmd/internal/show"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/search"
 	"anamnesis/orchestrator/taskdir"
 )
 
 const (
 	// tasksShown is how many tasks one page lists.
 	tasksShown = 100
+	// tasksFound is how many a search shows.
+	tasksFound = 30
 	// opsShown is how many operations one page lists. A page that follows a task drops
 	// the oldest when it has twice as many.
 	opsShown = 200
@@ -31,9 +36,17 @@ type taskList struct {
 	Newer, Older string
 	Subagents    int  // how many tasks are of subagents
 	All          bool // they are listed, too
+	// Query is what is looked for in all tasks. Found then takes the place of the list.
+	Query  string
+	Errors bool // alone
+	Found  *search.Found
+	Notes  []string // on the search
 }
 
 func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
+	if q := strings.TrimSpace(r.URL.Query().Get("q")); q != "" {
+		return s.searchTasks(w, r, q)
+	}
 	all, err := s.tasks.Tasks()
 	if err != nil {
 		return err
@@ -64,6 +77,18 @@ func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
 		l.Older = fmt.Sprintf("%sskip=%d", path, to)
 	}
 	return s.render(w, r, http.StatusOK, "tasks", view{Title: "Tasks", Section: "/tasks", Body: l})
+}
+
+func (s *Server) searchTasks(w http.ResponseWriter, r *http.Request, q string) error {
+	l := taskList{Query: q, Errors: r.URL.Query().Has("errors")}
+	found, err := s.tasks.Search(r.Context(), search.Query{Words: q, Errors: l.Errors, Most: tasksFound}, "", nil)
+	if errors.Is(err, search.ErrNoWords) {
+		return refuse(http.StatusBadRequest, "The question has no word to look for. Name a word, a path or a part of an error.")
+	} else if err != nil {
+		return err
+	}
+	l.Found, l.Notes = found, show.SearchNotes(found)
+	return s.render(w, r, http.StatusOK, "tasks", view{Title: "Tasks: " + q, Section: "/tasks", Body: l})
 }
 
 // numberIn returns a number of the query, or fallback if it has none.

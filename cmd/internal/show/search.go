@@ -21,7 +21,8 @@ func SearchNotes(f *search.Found) []string {
 }
 
 // Search returns what a search found as text: of each task its best place, and the commands that open it and go back to it.
-func Search(f *search.Found, width int) string {
+// At a terminal with a task, its own places are named by slash commands.
+func Search(f *search.Found, width int, task string) string {
 	var out strings.Builder
 	for _, h := range f.Hits {
 		about := []string{fmt.Sprintf("step %d", h.Step), h.Kind, h.Time.Local().Format(time.DateOnly), view.ShortDir(h.Dir)}
@@ -36,7 +37,9 @@ func Search(f *search.Found, width int) string {
 		}
 		fmt.Fprintf(&out, "%s\n  %s\n", view.Line(h.Task+"  "+strings.Join(about, " · "), width), view.Line(h.Text, 2*width-4))
 		commands := fmt.Sprintf("anamnesis show %s %d", h.Task, h.Op)
-		if h.CanJump {
+		if h.Task == task {
+			commands = fmt.Sprintf("/jump %d", h.Step)
+		} else if h.CanJump {
 			commands += fmt.Sprintf(" · anamnesis jump %s %d", h.Task, h.Step)
 		}
 		fmt.Fprintf(&out, "  %s\n", commands)

@@ -23,6 +23,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/skill"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/search"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/spelling"
@@ -48,6 +49,7 @@ func verbs() []verb {
 		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
 		{"/blame", "FILE[:LINE]", "the step, call and request that wrote each line of a file, or all about one line", 0, (*screen).blameVerb},
+		{"/search", "WORDS [--errors] [--here]", "what all tasks said, did and met about this", 0, (*screen).searchVerb},
 		{"/out", "[STEP]", "the output of a step's commands (default: of the last one)", 0, (*screen).outVerb},
 		{"/thoughts", "[STEP]", "what the model thought in the last turn, or at a step", 0, (*screen).thoughtsVerb},
 		{"/todo", "", "the agent's todo list", 0, (*screen).todoVerb},
@@ -261,6 +263,22 @@ func (m *screen) blameVerb(args []string) tea.Cmd {
 			return "", err
 		}
 		return strings.TrimSuffix(show.Blame(a), "\n"), nil
+	})
+}
+
+func (m *screen) searchVerb(args []string) tea.Cmd {
+	q, here := search.Query{Errors: slices.Contains(args, "--errors")}, ""
+	if slices.Contains(args, "--here") {
+		here = cmp.Or(m.info.Dir, m.o.Request.Dir)
+	}
+	q.Words = strings.Join(slices.DeleteFunc(args, func(a string) bool { return a == "--errors" || a == "--here" }), " ")
+	ctx, svc, task, width := m.ctx, m.o.Service, m.o.Task, m.width
+	return m.inBackground(func() (string, error) {
+		found, err := svc.Search(ctx, q, here, nil)
+		if err != nil {
+			return "", fmt.Errorf("/search: %w", err)
+		}
+		return strings.Join(append(show.SearchNotes(found), strings.TrimSuffix(show.Search(found, width, task), "\n")), "\n"), nil
 	})
 }
 

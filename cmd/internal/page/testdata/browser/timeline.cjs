@@ -173,6 +173,19 @@ run(async (story, args) => {
   await picture.evaluate(() => { document.activeElement.blur(); document.getElementById("steps-h").scrollIntoView(); });
   await story.shot(picture, "timeline");
 
+  // All tasks are searched from the list, and a result opens its operation.
+  for (const look of Object.keys(looks)) {
+    const searching = await story.open(look);
+    await searching.getByRole("link", { name: "Tasks" }).click();
+    await searching.getByLabel("Words of a request, a command, an error").fill("counting leads nowhere");
+    await searching.keyboard.press("Enter");
+    await searching.getByRole("status").getByText("1 task found.").waitFor();
+    await story.accessible(searching, `what a search found (${look})`);
+    await searching.getByRole("link", { name: args.task }).click();
+    await searching.getByRole("heading", { name: /^Operation \d+$/ }).waitFor();
+    await searching.context().close();
+  }
+
   // Without script every link is a page of its own.
   const plain = await story.open("light", { javaScriptEnabled: false });
   await story.goto(plain, `/tasks/${args.task}`);
