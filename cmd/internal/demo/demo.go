@@ -71,10 +71,20 @@ func (d *Demo) Run(ctx context.Context, dir, userHome string) error {
 	switch {
 	case kept && err != nil:
 		return fmt.Errorf("%w; everything is kept in %s", err, dir)
+	case err != nil:
+		return err
 	case kept:
 		fmt.Fprintf(d.Out, "\neverything is in %s; look around with ANAMNESIS_HOME=%s anamnesis timeline demo_one\n", dir, home)
 	}
-	return err
+	next := "'anamnesis'"
+	if own, err := os.Executable(); err == nil && strings.Contains(own, "go-build") { // go run
+		next = "'go install ./cmd/anamnesis' here, then 'anamnesis'"
+	} else if _, missing := exec.LookPath("anamnesis"); missing != nil && err == nil {
+		next = own
+	}
+	fmt.Fprintf(d.Out, "\nnext: %s in a project of yours offers the keys and local models that it finds; 'anamnesis install claude-code' "+
+		"works beside the agent you use\n", next)
+	return nil
 }
 
 // task plays the files of a name in a module, draws the task's timeline and runs the module's tests.
