@@ -203,25 +203,35 @@ func PickServers(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 // project's server runs in a sandbox; an empty confinement means its default. note receives
 // what the sandbox moves to quarantine.
 func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string)) (r mcp.Report, err error) {
-	if dir, err = RealDir(dir); err != nil {
-		return r, err
+	err = s.withServer(ctx, srv, dir, sandbox, note, func(o mcp.Options) (err error) {
+		r, err = mcp.Probe(ctx, srv, o)
+		return err
+	})
+	return r, err
+}
+
+// withServer calls exchange with the options under which a task in dir would start a server.
+func (s *Service) withServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string), exchange func(mcp.Options) error) error {
+	dir, err := RealDir(dir)
+	if err != nil {
+		return err
 	}
 	o := mcp.Options{Dir: dir, Empty: s.Home.Empty(), Getenv: s.getenv, Program: s.o.Version}
 	if srv.Project != "" {
 		confine, err := guard.ParseConfinement(cmp.Or(sandbox, string(guard.ConfineWorld)))
 		if err != nil {
-			return r, Usagef("%v", err)
+			return Usagef("%v", err)
 		}
 		done, err := s.probeSandbox(ctx, &o, confine, note)
 		if err != nil {
-			return r, fmt.Errorf("MCP server %s: %w", srv.Name, err)
+			return fmt.Errorf("MCP server %s: %w", srv.Name, err)
 		}
 		defer done()
 	}
-	if r, err = mcp.Probe(ctx, srv, o); err != nil {
-		err = fmt.Errorf("MCP server %s: %w", srv.Name, err)
+	if err := exchange(o); err != nil {
+		return fmt.Errorf("MCP server %s: %w", srv.Name, err)
 	}
-	return r, err
+	return nil
 }
 
 // probeSandbox makes the sandbox of a server without a task, with its own quarantine. done

@@ -61,8 +61,9 @@ func (s *Service) Skills(dir string) []skill.Skill {
 // expand returns a request in which a slash command of the user or of the project is replaced by its
 // text. Other requests stay as they are.
 func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx context.Context, question string) bool) (string, error) {
-	if !strings.HasPrefix(text, "/") {
-		return text, nil
+	text, err := s.fromServers(ctx, dir, text)
+	if err != nil || !strings.HasPrefix(text, "/") {
+		return text, err
 	}
 	k, args := skill.Typed(s.Skills(dir), text)
 	if k == nil {

@@ -102,7 +102,7 @@ func (l *Lines) steer(text string) string {
 // Slash returns the command of the drawn session that a line calls, empty if it is a message.
 func Slash(text string) string {
 	word, _, _ := strings.Cut(text, " ")
-	if !strings.HasPrefix(word, "/") || strings.Contains(word[1:], "/") {
+	if !strings.HasPrefix(word, "/") || strings.ContainsAny(word[1:], "/:") {
 		return ""
 	}
 	return word

@@ -103,7 +103,9 @@ func (m *screen) command(line string) tea.Cmd {
 		}
 	}
 	if len(fits) != 1 || fits[0].name != words[0] {
-		if k, _ := skill.Typed(m.o.Service.Skills(m.o.Request.Dir), line); k != nil {
+		k, _ := skill.Typed(m.o.Service.Skills(m.o.Request.Dir), line)
+		if k != nil || strings.Contains(words[0], ":") { // or a prompt of an MCP server
+
 			return m.ask(line)
 		}
 	}
