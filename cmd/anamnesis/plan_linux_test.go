@@ -151,3 +151,39 @@ func TestApprovalsInEditor(t *testing.T) {
 	d.types("clear; anamnesis rules\n")
 	d.sees("Bash(touch b)")
 }
+
+// TestJobs: a background command is shown, read and ended by the user, who is asked before another one ends with the
+// session; the agent is told.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	d := onScreen(t, 100, 34, `turns:
+  - calls:
+      - {name: Bash, arguments: {command: "echo first line; sleep 600", run_in_background: true}}
+      - {name: Bash, arguments: {command: "sleep 601", run_in_background: true}}
+  - reply: Both run.
+  - expect: [{on: last, contains: "[background"}, {on: last, contains: "(echo first line; sleep 600) was ended by the user"}]
+    reply: You ended one.
+`)
+	d.types("anamnesis --approval auto --no-final-pass --model script:../words.yaml 'start them'\n")
+	d.answered("Both run.", "2 jobs (/jobs)")
+	d.types("/jobs\n")
+	d.sees("bg_1 echo first line; sleep 600  runs, 11 bytes of output", "bg_2 sleep 601  runs", "/jobs stop ID ends it")
+	d.types("/out bg_1\n")
+	d.sees("\nfirst line\n")
+	d.types("/jobs stop bg_9\n")
+	d.sees(`there is no background task "bg_9"; there are bg_1, bg_2`)
+	d.types("/jobs stop bg_1\n")
+	d.sees("was ended by the user", "1 job (/jobs)")
+	d.types("and now?\n")
+	d.answered("You ended one.")
+	d.types("/quit\n")
+	d.sees("Leave, and end 1 background job? bg_2 sleep 601", "❯ Yes, end and leave")
+	d.types("n")
+	d.gone("Leave, and end")
+	d.press("C-c")
+	d.sees("Ctrl-C again to leave")
+	d.press("C-c")
+	d.sees("Leave, and end 1 background job?")
+	d.press("Enter")
+	d.sees("'anamnesis -c' continues it")
+}

@@ -38,7 +38,7 @@ func TestJobLimits(t *testing.T) {
 	if _, err := task.features.jobs.Begin(waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
 		t.Errorf("one too many: %v", err)
 	}
-	if j, err := task.features.jobs.Stop("bg_3"); err != nil || j.Why != jobs.Stopped {
+	if j, err := task.features.jobs.Stop("bg_3", jobs.Stopped); err != nil || j.Why != jobs.Stopped {
 		t.Fatalf("stop: %+v, %v", j, err)
 	}
 	id, err := task.features.jobs.Begin(waits("x"))

@@ -14,6 +14,7 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
@@ -297,6 +298,9 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 	}
 	return t.Place.Adopt(ctx, to.Dir != "")
 }
+
+// Jobs are the task's background commands.
+func (t *Task) Jobs() *jobs.Jobs { return t.features.jobs }
 
 // SetMode changes the approval mode, and whether the agent only plans, from its next call on. It may be called from
 // any goroutine.

@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/inspect"
@@ -236,6 +237,9 @@ func (s *Session) Request(ctx context.Context, text string) error {
 	}
 	return s.task.Ledger.Say(ctx, text, op.SourceRequest)
 }
+
+// Jobs are the task's background commands. They may be used while Run runs.
+func (s *Session) Jobs() *jobs.Jobs { return s.task.Jobs() }
 
 // SetMode changes the approval mode, and whether the agent only plans, from its next call on.
 func (s *Session) SetMode(ctx context.Context, mode approval.Mode, plan bool) error {

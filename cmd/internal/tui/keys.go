@@ -47,7 +47,7 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.ctrlC(again && hint == hintLeave)
 	case "ctrl+d":
 		if m.edit.Empty() && m.question() == nil && !m.running {
-			return m.quit()
+			return m.askToLeave()
 		}
 	}
 	if q := m.question(); q != nil {
@@ -231,10 +231,12 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 			m.cancel()
 			return tea.Interrupt
 		}
-		return m.quit()
+		return m.askToLeave()
 	case m.running || m.opening || m.stop != nil:
 		m.interrupt()
 		m.say(hintLeave)
+	case m.pick != nil && m.pick.leaves:
+		return m.quit()
 	case m.pick != nil:
 		m.pick = nil
 	case !m.edit.Empty():

@@ -37,12 +37,13 @@ const maxReplayed = 400
 
 // picker is a list of which the user picks one.
 type picker struct {
-	title string
-	rows  []pickRow
-	at    int
-	yesNo bool // y takes the first row, n the second
-	words bool // a line that is typed answers, too
-	then  func(*screen, pickRow) tea.Cmd
+	title  string
+	rows   []pickRow
+	at     int
+	yesNo  bool // y takes the first row, n the second
+	leaves bool // the first row leaves
+	words  bool // a line that is typed answers, too
+	then   func(*screen, pickRow) tea.Cmd
 }
 
 // pickRow is one choice.

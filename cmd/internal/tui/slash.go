@@ -50,7 +50,8 @@ func verbs() []verb {
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
 		{"/blame", "FILE[:LINE]", "the step, call and request that wrote each line of a file, or all about one line", 0, (*screen).blameVerb},
 		{"/search", "WORDS [--errors] [--here]", "what all tasks said, did and met about this", 0, (*screen).searchVerb},
-		{"/out", "[STEP]", "the output of a step's commands (default: of the last one)", 0, (*screen).outVerb},
+		{"/out", "[STEP | JOB]", "the output of a step's commands (default: of the last one), or of a background job", 0, (*screen).outVerb},
+		{"/jobs", "[stop ID]", "background commands and subagents, or end one", 0, (*screen).jobsVerb},
 		{"/thoughts", "[STEP]", "what the model thought in the last turn, or at a step", 0, (*screen).thoughtsVerb},
 		{"/todo", "", "the agent's todo list", 0, (*screen).todoVerb},
 		{"/cards", "", "knowledge cards that were recalled and written", 0, (*screen).cardsVerb},
@@ -70,7 +71,7 @@ func verbs() []verb {
 		{"/new", "", "start a new task with the next request", 1, (*screen).newVerb},
 		{"/help", "", "this list", 0, (*screen).helpVerb},
 		{"/quit", "", "leave; 'anamnesis -c' continues the task", 0,
-			func(m *screen, _ []string) tea.Cmd { return m.quit() }},
+			func(m *screen, _ []string) tea.Cmd { return m.askToLeave() }},
 	}
 }
 
@@ -287,9 +288,12 @@ func (m *screen) searchVerb(args []string) tea.Cmd {
 func (m *screen) outVerb(args []string) tea.Cmd {
 	svc, task, step := m.o.Service, m.o.Task, -1
 	if len(args) > 0 {
+		if strings.HasPrefix(args[0], state.JobPrefix) {
+			return m.jobOut(args[0])
+		}
 		n, err := strconv.Atoi(args[0])
 		if err != nil || n < 0 {
-			m.fail(fmt.Errorf("/out %s: want the number of a step", args[0]))
+			m.fail(fmt.Errorf("/out %s: want the number of a step, or a job such as bg_1", args[0]))
 			return nil
 		}
 		step = n

@@ -229,6 +229,9 @@ func (m *screen) standing() []string {
 		}
 		parts = append(parts, quote.Number(n, "jump"))
 	}
+	if n := len(m.st.Jobs.Running); n > 0 && m.s != nil {
+		parts = append(parts, quote.Number(n, "job")+" (/jobs)")
+	}
 	if narrow { // drop the model's name: it does not change
 		parts = parts[1:]
 	}

@@ -33,6 +33,7 @@ const (
 	Exited   = "exit"
 	TimedOut = "timeout"
 	Stopped  = "stopped"
+	ByUser   = "user"
 	ByJump   = "jump"
 	Closed   = "closed"
 	Lost     = "lost"
@@ -178,6 +179,8 @@ func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	if j.Why == Exited || j.Why == TimedOut {
 		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID,
 			quote.OneLine(j.Command, notice.MaxDelivered), endText(j.Job))
+	} else if j.Why == ByUser {
+		b.Notice = fmt.Sprintf("[background] %s (%s) was ended by the user.", j.ID, quote.OneLine(j.Command, notice.MaxDelivered))
 	} else if j.Note != "" {
 		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID,
 			quote.OneLine(j.Command, notice.MaxDelivered), j.Note)
@@ -302,15 +305,15 @@ func (js *Jobs) Wait(ctx context.Context, id string, limit time.Duration) error 
 	return nil
 }
 
-// Stop ends a job and everything it started.
-func (js *Jobs) Stop(id string) (Job, error) {
+// Stop ends a job and everything it started. why is Stopped or ByUser.
+func (js *Jobs) Stop(id, why string) (Job, error) {
 	js.mu.Lock()
 	j, err := js.find(id)
 	js.mu.Unlock()
 	if err != nil {
 		return Job{}, err
 	}
-	js.end(Stopped, j)
+	js.end(why, j)
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	return j.Job, nil

@@ -38,7 +38,7 @@ func (t taskList) Call(ctx context.Context, _ *tool.Env, _ json.RawMessage) (too
 		return tool.Errorf("%v.", err), ctx.Err()
 	}
 	for _, j := range list {
-		lines = append(lines, fmt.Sprintf("%s %s: %s", j.ID, statusOf(j), j.Command))
+		lines = append(lines, fmt.Sprintf("%s %s: %s", j.ID, StatusOf(j), j.Command))
 	}
 	if len(lines) == 0 {
 		return tool.Textf("No command was begun in the background."), ctx.Err()
@@ -48,10 +48,10 @@ func (t taskList) Call(ctx context.Context, _ *tool.Env, _ json.RawMessage) (too
 
 func noJobs() tool.Result { return tool.Errorf("There are no background commands here.") }
 
-// statusOf describes a job's state.
-func statusOf(j Job) string {
+// StatusOf describes a job's state.
+func StatusOf(j Job) string {
 	text := map[string]string{
-		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop",
+		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop", ByUser: "was ended by the user",
 		"jump": "was ended by a jump", "closed": "was ended with the program", "lost": "was ended when the program stopped",
 	}[j.Why]
 	if j.Why == "exit" {
@@ -117,7 +117,7 @@ func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	notes := []string{fmt.Sprintf("%s %s", a.TaskID, statusOf(out.Job)), fmt.Sprintf("bytes %d to %d shown; from %d continues", out.From, out.Next, out.Next)}
+	notes := []string{fmt.Sprintf("%s %s", a.TaskID, StatusOf(out.Job)), fmt.Sprintf("bytes %d to %d shown; from %d continues", out.From, out.Next, out.Next)}
 	if out.Dropped > 0 {
 		notes = append(notes, fmt.Sprintf("the last %d bytes were not kept", out.Dropped))
 	}
@@ -148,9 +148,9 @@ func (t taskStop) Call(ctx context.Context, _ *tool.Env, args json.RawMessage) (
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("stop %s: %w", a.TaskID, ctx.Err())
 	}
-	j, err := t.jobs.Stop(a.TaskID)
+	j, err := t.jobs.Stop(a.TaskID, Stopped)
 	if err != nil {
 		return tool.Errorf("%v.", err), nil
 	}
-	return tool.Textf("%s %s.", j.ID, statusOf(j)), nil
+	return tool.Textf("%s %s.", j.ID, StatusOf(j)), nil
 }

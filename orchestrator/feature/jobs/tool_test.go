@@ -10,7 +10,7 @@ func TestStatusOf(t *testing.T) {
 		"ended, because its time was up, 0 bytes of output":                {Why: TimedOut, Exit: 3},
 		"was ended when the program stopped (as noted), 0 bytes of output": {Why: Lost, Note: "as noted"},
 	} {
-		if got := statusOf(j); got != want {
+		if got := StatusOf(j); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
