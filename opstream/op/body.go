@@ -503,6 +503,19 @@ type PassDone struct {
 	Millis          int64 `json:"ms"`
 }
 
+// HookRan is what a hook of the user or of the project said at an event, or why it failed.
+type HookRan struct {
+	Event    string `json:"event"` // as in PreToolUse
+	Hook     string `json:"hook"`  // its command
+	Call     string `json:"call,omitempty"`
+	Decision string `json:"decision,omitempty"` // block | allow | ask
+	Failed   bool   `json:"failed,omitempty"`   // it decided nothing, and Said says why
+	Said     string `json:"said,omitempty"`
+	Notice   string `json:"notice,omitempty"` // for the model
+	GoOn     bool   `json:"go_on,omitempty"`  // the turn goes on, although the agent has answered
+	Millis   int64  `json:"ms"`
+}
+
 // NoticeGiven is a message of the program to the model.
 type NoticeGiven struct {
 	Text string `json:"text"`

@@ -30,7 +30,7 @@ func Bodies() []Body {
 		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),
 		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(CheckRan), new(StrategyGiven),
 		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(ModeSet), new(TurnEnded),
-		new(GitSeen), new(LogRecovered), new(LogSealed),
+		new(GitSeen), new(HookRan), new(LogRecovered), new(LogSealed),
 	}
 }
 
@@ -45,6 +45,7 @@ func (*ModelReplied) Kind() Kind     { return "model.replied" }
 func (*ModelFailed) Kind() Kind      { return "model.failed" }
 func (*QuestionAsked) Kind() Kind    { return "question.asked" }
 func (*QuestionAnswered) Kind() Kind { return "question.answered" }
+func (*HookRan) Kind() Kind          { return "hook.ran" }
 func (*ApprovalDecided) Kind() Kind  { return "approval.decided" }
 func (*ResearchDone) Kind() Kind     { return "research.done" }
 func (*ToolCalled) Kind() Kind       { return "tool.called" }

@@ -48,6 +48,8 @@ func OwnText(b Body) *string {
 		return &b.Notice
 	case *CheckRan:
 		return &b.Notice
+	case *HookRan:
+		return &b.Notice
 	case *WorldRestored:
 		return &b.Notice
 	case *StrategyGiven:

@@ -59,6 +59,12 @@ func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 			d = approval.StricterDecision(d, above(f))
 		}
 		byMode := strings.HasPrefix(d.By, "mode:")
+		if own := f.Tool == c.Name; own && c.HookAsks && d.Verdict == approval.Allow {
+			d.Verdict, d.By = approval.Ask, "hook"
+		} else if own && c.HookAllows && d.Verdict == approval.Ask && byMode {
+			c.Record = append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: "hook"})
+			continue
+		}
 		if d.Verdict == approval.Ask && byMode && g.approvedLike(f) {
 			continue
 		}

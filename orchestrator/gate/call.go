@@ -24,6 +24,8 @@ type Call struct {
 	// Reminder says so, at the end of the result.
 	Repeats  uint64
 	Reminder string
+	// HookAllows and HookAsks are what hooks said in place of the mode.
+	HookAllows, HookAsks bool
 	// Note is put before the result.
 	Note string
 	// Record are the decisions that let the call run. They are recorded with its beginning.

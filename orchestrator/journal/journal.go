@@ -79,6 +79,9 @@ func (j *Journal) Redactor() *redact.Redactor { return j.redactor }
 
 // Post makes operations durable, in one write.
 func (j *Journal) Post(ctx context.Context, bodies ...op.Body) error {
+	if len(bodies) == 0 {
+		return nil
+	}
 	_, err := j.PostSeq(ctx, bodies...)
 	return err
 }

@@ -102,7 +102,7 @@ func TestDamagedVaultIsRefused(t *testing.T) {
 func TestKeptFields(t *testing.T) {
 	want := strings.Fields(`TaskOpened.task TaskOpened.dir TaskOpened.store TaskOpened.model TaskOpened.eas_from TaskOpened.encoding
 		TaskOpened.approval TaskOpened.kb TaskOpened.program TaskResumed.dir TaskResumed.store TaskResumed.model TaskResumed.eas_from TaskResumed.program TaskResumed.approval UserSaid.source
-		ModeSet.approval ModelAsked.hash ModelReplied.finish ModelReplied.model ApprovalDecided.decision ApprovalDecided.by ToolStarted.boot_id JobStarted.boot_id Part.kind
+		ModeSet.approval ModelAsked.hash ModelReplied.finish ModelReplied.model ApprovalDecided.decision HookRan.decision ApprovalDecided.by ToolStarted.boot_id JobStarted.boot_id Part.kind
 		Part.base64 WorldSaved.commit WorldSaved.tree WorldChanged.by WorldChanged.from_commit WorldChanged.to_commit WorldChanged.tree WorldChanged.task WorldRestored.tree JumpDone.base JumpDone.tree WorldRestored.by WorldRestored.base RestoreIntended.by RestoreIntended.from_commit RestoreIntended.to_commit JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
 		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model QuestionAnswered.by QuestionAsked.task ReflectAsked.by ReflectFailed.by StrategyGiven.by
 		SubagentStarted.task SubagentStarted.dir SubagentEnded.task Parent.task

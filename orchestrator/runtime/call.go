@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/memory"
@@ -22,6 +23,7 @@ import (
 type runner struct {
 	place  *workspace.Place
 	memory *memory.Memory
+	hooks  *hook.Runner
 	checks gate.Checks
 	grace  time.Duration // see Options
 }
@@ -46,8 +48,9 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 	if err != nil {
 		return err
 	}
+	hooked := ctx.Err() == nil && r.hooks.After(ctx, c, &res) // before the writes: it may add to them
 	if writes {
-		r.place.RecordWrites(res.Writes, c.Spec.Edits && !res.IsError, c.Spec.Command != "")
+		r.place.RecordWrites(res.Writes, c.Spec.Edits && !res.IsError && !hooked, c.Spec.Command != "")
 	}
 	if c.Reminder != "" {
 		res.Text = strings.TrimRight(res.Text, "\n") + c.Reminder

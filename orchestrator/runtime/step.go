@@ -83,6 +83,14 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			}
 			continue
 		case state.ActEndTurn:
+			if act.Reason == "done" && ctx.Err() == nil {
+				if err := t.Ledger.Record(keep, t.features.hooks.Stop(ctx, t.Ledger.State().Said.Answer)...); err != nil {
+					return Outcome{}, err
+				}
+				if act = state.Next(t.Ledger.State(), t.limits()); act.Kind != state.ActEndTurn {
+					continue
+				}
+			}
 			out, err := t.endTurn(keep, act)
 			if err != nil || !t.Ledger.State().Turn.Open {
 				return out, err

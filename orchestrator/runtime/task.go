@@ -14,6 +14,7 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/feature/question"
@@ -64,6 +65,7 @@ type Options struct {
 	Callbacks Callbacks
 	Guards    Guards
 	Cards     Cards
+	Hooks     []hook.Hook // of the user and the project
 	Store     Store
 	Recorder  Recorder
 	Grace     time.Duration // see notice.Finishing; 0: notice.DefaultGrace
@@ -242,6 +244,13 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if n.Plan {
 		bodies = append(bodies, planmode.Set(false, true, ""))
 	}
+	if opened.ParentTask() == "" {
+		ran, err := t.features.hooks.Prompt(ctx, "startup", n.Request)
+		if err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+		bodies = append(bodies, ran...)
+	}
 	if err := t.Ledger.Record(ctx, bodies...); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -292,11 +301,24 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 
 // Resume is journal.Ledger.Resume in the directory that the user named, if any.
 func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
+	said, err := t.features.hooks.Prompt(ctx, "resume", message)
+	if err != nil {
+		return err
+	}
 	t.nameDir(to)
 	if err := t.Ledger.Resume(ctx, message, to, more...); err != nil {
 		return err
 	}
-	return t.Place.Adopt(ctx, to.Dir != "")
+	return errors.Join(t.Ledger.Record(ctx, said...), t.Place.Adopt(ctx, to.Dir != ""))
+}
+
+// Request records what the user wants next. Run answers it.
+func (t *Task) Request(ctx context.Context, text string) error {
+	said, err := t.features.hooks.Prompt(ctx, "", text)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.Ledger.Say(ctx, text, op.SourceRequest), t.Ledger.Journal.Post(ctx, said...))
 }
 
 // Jobs are the task's background commands.
@@ -399,14 +421,16 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		})
 	}
 	asked.desk = o.family.desk
-	f := newFeatures(o, place, mem, tools, asked, gate.Options{
+	var f features
+	asked.notify = func(kind, text string) { f.hooks.Notify(kind, text) }
+	f = newFeatures(o, place, mem, tools, asked, gate.Options{
 		Tools: func() *tool.Registry { return tools.Registry }, Rules: o.Guards.Rules, Trust: o.Guards.Trust,
 		Approve: asked.approve(), Editing: o.Callbacks.Editing,
 		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
 	})
 	return &Task{
 		Ledger: ledger, Place: place, Memory: mem, opts: o, tools: tools, left: left, user: asked, features: f,
-		runner: &runner{place: place, memory: mem, checks: f.checks(), grace: o.Grace}, hold: found,
+		runner: &runner{place: place, memory: mem, hooks: f.hooks, checks: f.checks(), grace: o.Grace}, hold: found,
 	}, nil
 }
 

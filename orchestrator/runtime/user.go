@@ -24,6 +24,7 @@ type user struct {
 	desk      *question.Desk   // of the family
 	task      string           // of a subagent; empty: the desk's own
 	hold      *taskdir.LiveDir // of a subagent
+	notify    func(kind, text string)
 }
 
 // answers reports whether questions get an answer: from a user who is present, or from elsewhere.
@@ -46,6 +47,7 @@ func (u *user) ask(ctx context.Context, q op.QuestionAsked) (answer string, ok b
 		}
 	}
 	q.Task = u.task
+	u.notify("elicitation_dialog", q.Text)
 	a, ok, err := u.desk.Ask(ctx, &q, u.hold, here)
 	if answer = strings.TrimSpace(a.Text); !ok || err != nil {
 		return "", false, err
@@ -68,6 +70,7 @@ func (u *user) approve() func(ctx context.Context, q gate.Question) (gate.Answer
 		if q.Name == approval.Network {
 			text = fmt.Sprintf("May %s reach the network?", tool.Display(op.Call{Name: "Bash", Args: q.Args}, u.place.Dir))
 		}
+		u.notify("permission_prompt", text)
 		return u.desk.Ask(ctx, &op.QuestionAsked{
 			About: op.AboutCall, Text: text, Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why, Print: q.Print, Note: q.Note,
 		}, u.hold, here)

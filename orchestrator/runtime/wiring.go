@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/goal"
+	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/neverstart"
@@ -18,6 +19,7 @@ import (
 	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/feature/todo"
 	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
@@ -31,6 +33,7 @@ import (
 type features struct {
 	gate      *gate.Gate
 	goal      *goal.Checker
+	hooks     *hook.Runner
 	jobs      *jobs.Jobs
 	mail      *mail.Sender
 	reflect   *reflect.Agent
@@ -65,6 +68,12 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
 	f.planning = func() bool { return planmode.On(p.Ledger) || o.planning != nil && o.planning() }
+	f.hooks = hook.New(o.Hooks, p, func() approval.Mode {
+		if mode, _ := f.gate.Mode(); !f.planning() {
+			return mode
+		}
+		return "plan"
+	})
 	f.subagents = &subagents{planning: f.planning, opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools}
 	specs := make([]op.Agent, len(o.Subagents))
 	for i, s := range o.Subagents {
@@ -89,6 +98,7 @@ func (f *features) checks() gate.Checks {
 		f.repeat.Check,             // before anybody is asked: the answer would be the same as before
 		f.never.Check,              // the same
 		f.gate.Prepare,             // the approval depends on whether the network is held, and on the preview
+		f.hooks.Check,              // before the rules, whose question it may answer, and before calls that need none
 		f.gate.CheckRules,          // a rule that refuses needs neither research nor a user
 		f.research.Check,           // before the user, who is not asked about what the agent has to look up
 		f.gate.AskUser,             // last: a user is asked only about a call that will run
@@ -103,7 +113,7 @@ func (t *Task) settle(ctx context.Context) error {
 // stop ends what works beside the turn, and counts the task. It records both, so that it comes
 // before the end of the stream.
 func (t *Task) stop() error {
-	return errors.Join(t.features.jobs.Close(), t.Memory.CountTask())
+	return errors.Join(t.features.jobs.Close(), t.features.hooks.Close(), t.Memory.CountTask())
 }
 
 // interruptible reports whether an action is omitted once the user ends the turn. Actions that

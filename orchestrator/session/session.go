@@ -235,7 +235,7 @@ func (s *Session) Request(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	return s.task.Ledger.Say(ctx, text, op.SourceRequest)
+	return s.task.Request(ctx, text)
 }
 
 // Jobs are the task's background commands. They may be used while Run runs.

@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
@@ -61,6 +62,7 @@ type Settings struct {
 	AllowSecrets []string      // patterns of secret files that the agent may read
 	Redact       []string      // variables whose values are never recorded, shown or sent
 	ToolsWait    time.Duration // how long the first step waits for MCP servers
+	Hooks        []hook.Hook   // of the user and the project
 	Servers      []mcp.Server  // MCP servers beside those that are configured
 
 	tools       []string // beside those that every agent has; see op.TaskOpened
@@ -421,6 +423,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 		Cards:     runtime.Cards{Embedder: embedder},
 		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir), WhenAsked: o.whenAsked(), Trust: o.trust()},
 		Store:     o.o.Store,
+		Hooks:     o.Hooks,
 		Callbacks: o.client.Callbacks,
 	}
 	opts.Fallback = o.fallback(dir, m.BaseURL, m.Fallback)

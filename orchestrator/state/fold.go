@@ -171,6 +171,8 @@ func (s *State) apply(o op.Op) error {
 		s.Pressure.relieve(&s.Model)
 	case *op.ModeSet:
 		s.Grants.Plan, s.Grants.Mode = b.Plan, cmp.Or(b.Approval, s.Grants.Mode)
+	case *op.HookRan:
+		s.Turn.Answered = s.Turn.Answered && !b.GoOn
 	case *op.NoticeGiven:
 		s.Turn.Quarter = max(s.Turn.Quarter, b.Quarter)
 	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:

@@ -17,6 +17,7 @@ import (
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream"
+	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -88,7 +89,7 @@ func Code(err error) int {
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
 			taskdir.ErrSubagent, taskdir.ErrImported,
-			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
+			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind, hook.ErrBlocked,
 		}},
 		{Usage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,

@@ -26,6 +26,7 @@ import (
 	"anamnesis/cmd/internal/notify"
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
@@ -170,6 +171,7 @@ type Settings struct {
 	// Missing are the approvals that the project's files need and the user has not given.
 	Missing  []consent.Approval
 	Notify   []string // the user's notifiers
+	Hooks    []hook.Hook
 	UserFile string
 	File     string // the project's, whether it exists or not
 }
@@ -182,7 +184,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 	if err != nil {
 		return nil, err
 	}
-	s.Notify = user.notify
+	s.Notify, s.Hooks = user.notify, user.hooks
 	var project file
 	approved := false
 	real, err := session.RealDir(dir)
@@ -193,8 +195,11 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		if project, err = readFile(filepath.Join(d, ProjectFile), false); err != nil {
 			return nil, err
 		}
-		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: d,
-			Hash: project.hash}); err != nil {
+		needs := consent.Approval{Kind: "config", Name: "config.yaml", Dir: d, Hash: project.hash}
+		if needs = hook.Approval(needs, project.hooks, consent.OpenTrust(h.Approvals())); project.hash == "" {
+			needs.Hash = ""
+		}
+		if approved, err = s.approved(h, needs); err != nil {
 			return nil, err
 		}
 	}
@@ -223,7 +228,32 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		}
 		s.Values = append(s.Values, v)
 	}
+	s.addHooks(user.hooks, project.hooks, approved)
 	return s, s.rows(h, dir)
+}
+
+// addHooks adds the hooks to the settings, a project's if its file is approved.
+func (s *Settings) addHooks(user, project []hook.Hook, approved bool) {
+	v := Value{Key: hook.Key, Origin: s.UserFile, About: "commands that run at events"}
+	if approved {
+		user = append(slices.Clip(user), project...)
+	} else {
+		v.Ignored = hookTexts(project)
+	}
+	if s.Hooks, v.Text = user, hookTexts(user); len(project) > 0 {
+		v.Origin = s.File
+	}
+	if v.Text+v.Ignored != "" {
+		s.Values = append(s.Values, v)
+	}
+}
+
+func hookTexts(hooks []hook.Hook) string {
+	var texts []string
+	for _, h := range hooks {
+		texts = append(texts, h.String())
+	}
+	return strings.Join(texts, "; ")
 }
 
 // holder returns the directory that holds the project's file: the nearest one from dir up to the root
@@ -317,13 +347,14 @@ func (s *Settings) Limits(set *session.Settings) {
 func (s *Settings) Resumed(set *session.Settings) {
 	own := session.Settings{Patience: set.Patience}
 	s.Limits(&own)
-	set.Patience, set.Fallback = own.Patience, own.Limits
+	set.Patience, set.Fallback, set.Hooks = own.Patience, own.Limits, s.Hooks
 }
 
 // Request fills in what a new task's flags leave open. An environment variable wins over the
 // task's agent, and the agent over a file.
 func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
+	r.Hooks = s.Hooks
 	// The user learns of the question, unless there is only the bell of a terminal that is not there.
 	if r.WhenAsked == "" && slices.ContainsFunc(s.Notify, func(to string) bool { return to != notify.Bell }) {
 		r.WhenAsked = string(question.Wait)
@@ -364,6 +395,7 @@ func fill[N comparable](to *N, text string, parse func(string) (N, error)) {
 type file struct {
 	values map[string]string
 	notify []string
+	hooks  []hook.Hook
 	hash   string // of its bytes
 }
 
@@ -386,6 +418,7 @@ func readFile(path string, user bool) (f file, err error) {
 	if user {
 		names = append(names, named.TuningKey, notify.Key)
 	}
+	names = append(names, hook.Key)
 	remedy := "the keys are " + strings.Join(names, ", ")
 	if err := userfile.Load(path, data, &nodes, remedy); err != nil {
 		return f, session.Usagef("%v", err)
@@ -402,6 +435,16 @@ func readFile(path string, user bool) (f file, err error) {
 		}
 		if name == notify.Key && user {
 			if f.notify, err = notify.Parse(&node); err != nil {
+				return f, session.Usagef("%s:%d: %s: %v", path, node.Line, name, err)
+			}
+			continue
+		}
+		if name == hook.Key {
+			project := ""
+			if !user {
+				project = filepath.Dir(filepath.Dir(path))
+			}
+			if f.hooks, err = hook.Parse(&node, project); err != nil {
 				return f, session.Usagef("%s:%d: %s: %v", path, node.Line, name, err)
 			}
 			continue

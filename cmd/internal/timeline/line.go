@@ -106,6 +106,8 @@ func LineOf(o op.Op, dir string) Line {
 		return noticeLine(b)
 	case *op.ModeSet:
 		return modeLine(b)
+	case *op.HookRan:
+		return hookLine(b)
 	case *op.TurnEnded:
 		return Line{Icon: "■", Text: strings.TrimSuffix(b.Reason+": "+b.Detail, ": "), Short: "end"}
 	case *op.LogRecovered:
@@ -207,6 +209,18 @@ func userLine(b *op.UserSaid) Line {
 		l.Text = string(b.Source) + ": " + l.Text
 	}
 	return l
+}
+
+// maxHook bounds what is shown of a command.
+const maxHook = 60
+
+// hookLine is what a hook said, or why it failed.
+func hookLine(b *op.HookRan) Line {
+	what := cmp.Or(map[string]string{"block": " blocked", "allow": " allowed", "ask": " asks"}[b.Decision], "")
+	if b.Failed {
+		what += " failed"
+	}
+	return Line{Icon: "!", Text: oneLine(strings.TrimSuffix(fmt.Sprintf("hook %s (%s)%s: %s", b.Event, quote.OneLine(b.Hook, maxHook), what, b.Said), ": "))}
 }
 
 // noticeLine is what tools and their servers reported, or else the beginning of the notice.

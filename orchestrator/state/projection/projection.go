@@ -94,7 +94,7 @@ func (p *Context) Apply(o op.Op) {
 	case *op.TaskOpened:
 		p.System, p.SystemTok = b.System, o.Tok
 		p.Tokens += o.Tok
-	case *op.UserSaid, *op.CardsRecalled, *op.NoticeGiven, *op.JobEnded, *op.WorldRestored, *op.CheckRan, *op.ModeSet, *op.WorldChanged:
+	case *op.UserSaid, *op.CardsRecalled, *op.NoticeGiven, *op.JobEnded, *op.WorldRestored, *op.CheckRan, *op.ModeSet, *op.WorldChanged, *op.HookRan:
 		p.user(o, EntryPlain, op.ProjectedText(o.Body), o.Tok)
 	case *op.StrategyGiven:
 		p.user(o, EntryBlock, b.Text, o.Tok)

@@ -1,0 +1,306 @@
+package hook
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"anamnesis/anamnesis/quote"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/shell"
+	"anamnesis/orchestrator/workspace"
+)
+
+// Limits of what hooks say.
+const (
+	maxContextBytes = 10_000           // that the model is shown of one hook
+	maxLineBytes    = 300              // of a failure
+	maxBlocks       = 8                // of the end of a turn in a row
+	maxLinger       = 10 * time.Second // of notifications when the task is closed
+)
+
+// ErrBlocked: a hook forbids a request.
+var ErrBlocked = errors.New("a hook blocked the request")
+
+// Runner runs the hooks of a task. Concurrent calls may use it, but for Prompt and Stop.
+type Runner struct {
+	hooks  []Hook
+	place  *workspace.Place
+	mode   func() approval.Mode
+	blocks int // of the end of a turn, in a row
+
+	background context.Context // of notifications
+	end        func()
+	work       sync.WaitGroup
+}
+
+// New returns the runner of a task in a place.
+func New(hooks []Hook, p *workspace.Place, mode func() approval.Mode) *Runner {
+	r := &Runner{hooks: hooks, place: p, mode: mode}
+	r.background, r.end = context.WithCancel(context.Background())
+	return r
+}
+
+// said is what the hooks of an event said together.
+type said struct {
+	ran        []op.Body
+	block      string // why something must not happen, or what is wrong with it
+	allow, ask bool
+	context    string // for the model
+}
+
+// output is the JSON that a hook may print.
+type output struct {
+	Continue   *bool
+	StopReason string
+	Decision   string // block
+	Reason     string
+	Message    string `json:"systemMessage"`
+	Specific   struct {
+		Decision string `json:"permissionDecision"` // allow | deny | ask
+		Reason   string `json:"permissionDecisionReason"`
+		Context  string `json:"additionalContext"`
+	} `json:"hookSpecificOutput"`
+}
+
+// run runs the hooks of an event that match a name, one after the other.
+func (r *Runner) run(ctx context.Context, event string, input map[string]any, names ...string) (s said) {
+	for _, h := range of(r.hooks, event, names...) {
+		st := &r.place.State().Opened
+		session := r.place.ID // a new task has recorded nothing yet
+		if parent := st.ParentTask(); parent != "" {
+			session, input["agent_id"], input["agent_type"] = parent, r.place.ID, st.ParentAgent()
+		}
+		maps.Copy(input, map[string]any{
+			"session_id": session, "transcript_path": filepath.Join(r.place.Home.Task(r.place.ID), "ops"), "cwd": r.place.Dir,
+			"permission_mode": cmp.Or(map[approval.Mode]string{"ask": "default", "edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}[r.mode()], string(r.mode())),
+			"hook_event_name": event,
+		})
+		ran := &op.HookRan{Event: event, Hook: h.Command}
+		ran.Call, _ = input["tool_use_id"].(string)
+		begun := r.place.Now()
+		r.call(ctx, h, input, ran, &s)
+		ran.Millis = r.place.Now().Sub(begun).Milliseconds()
+		if ran.Said != "" || ran.Decision != "" {
+			s.ran = append(s.ran, ran)
+		}
+	}
+	return s
+}
+
+// call runs one hook and adds what it said.
+func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op.HookRan, s *said) {
+	fail := func(format string, args ...any) {
+		ran.Failed = true
+		ran.Said = quote.Squash(fmt.Sprintf(format, args...))
+		ran.Said = quote.CutBytes(ran.Said, min(len(ran.Said), maxLineBytes))
+	}
+	data, err := json.Marshal(input)
+	if err != nil {
+		fail("its input: %v", err)
+		return
+	}
+	env := &tool.Env{Dir: r.place.Dir, Redactor: r.place.Journal.Redactor()}
+	environ := append(os.Environ(), "CLAUDE_PROJECT_DIR="+r.place.Dir, "ANAMNESIS_PROJECT_DIR="+r.place.Dir)
+	if h.Project != "" {
+		if !h.approved() {
+			fail("not run: the project's hook or a program that it names was changed since it was approved")
+			return
+		}
+		box, err := r.place.Sandbox.Get(ctx)
+		if err == nil {
+			env.Sandbox, err = box.ForProject(guard.Grants{}, consent.Approval{Kind: Key, Dir: h.Project}.Place())
+		}
+		if err != nil {
+			fail("not run: %v", err)
+			return
+		}
+		environ = append(env.Sandbox.ProjectEnviron(environ, guard.Grants{}), "CLAUDE_PROJECT_DIR="+r.place.Dir)
+	}
+	res, err := shell.Run(ctx, env, shell.Exec{Name: "The hook", Path: "/bin/sh", Args: []string{"sh", "-c", h.Command}, Stdin: append(data, '\n'), Timeout: h.Timeout, Env: environ})
+	out, stderr := strings.TrimSpace(res.Stdout), strings.TrimSpace(res.Stderr)
+	switch {
+	case err != nil || res.Exit == nil:
+		fail("%s", cmp.Or(res.Display, res.Text))
+		return
+	case res.Cut > 0:
+		fail("what it printed is ignored: it is more than %d characters", shell.MaxOutputRunes)
+		return
+	case *res.Exit == 2 && blocks(h.Event) && !strings.HasPrefix(res.Display, "timed out"):
+		ran.Decision, ran.Said = "block", cmp.Or(stderr, out, "it gave no reason")
+		s.block = joined(s.block, ran.Said)
+		return
+	case *res.Exit != 0:
+		fail("%s: %s", res.Display, cmp.Or(stderr, out))
+		return
+	case !strings.HasPrefix(res.Display, "exit "): // such as processes that it left in the background
+		fail("%s", res.Display)
+	}
+	var o output
+	if strings.HasPrefix(out, "{") {
+		if err := json.Unmarshal([]byte(out), &o); err != nil {
+			fail("its JSON cannot be read: %v", err)
+			return
+		}
+	} else if h.Event == promptSubmit || h.Event == sessionStart {
+		o.Specific.Context = out
+	}
+	text := cmp.Or(o.Specific.Reason, o.Reason, o.StopReason, o.Message)
+	switch d := o.Specific.Decision; {
+	case o.Decision == "block" || d == "deny" || o.Continue != nil && !*o.Continue:
+		if ran.Decision = "block"; blocks(h.Event) {
+			s.block = joined(s.block, cmp.Or(text, "it gave no reason"))
+		}
+	case d == "allow" || d == "ask": // what else it says is recorded as no decision
+		ran.Decision = d
+		s.allow, s.ask = s.allow || d == "allow", s.ask || d == "ask"
+	}
+	context := quote.CutBytes(o.Specific.Context, min(len(o.Specific.Context), maxContextBytes))
+	s.context, ran.Said = joined(s.context, context), joined(ran.Said, joined(text, context))
+}
+
+// blocks reports whether a hook can forbid what follows an event, or object to what was done.
+func blocks(event string) bool {
+	return event != notification && event != sessionStart && event != sessionEnd
+}
+
+func joined(a, b string) string { return strings.TrimSpace(a + "\n" + strings.TrimSpace(b)) }
+
+// Check asks the hooks about a call. It is a gate.Check.
+func (r *Runner) Check(ctx context.Context, c *gate.Call) ([]op.Body, error) {
+	name, input := foreign(c.Name, c.Args, r.place.Dir)
+	s := r.run(ctx, preToolUse, map[string]any{"tool_name": name, "tool_input": input, "tool_use_id": c.ID}, name, c.Name)
+	c.Record = append(c.Record, s.ran...)
+	if s.block != "" {
+		return c.Refuse("Refused by a hook: "+s.block, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "hook"}), nil
+	}
+	c.HookAllows, c.HookAsks = s.allow && !s.ask, s.ask
+	if s.context != "" {
+		c.Reminder += "\n\n[hook] " + s.context
+	}
+	return nil, nil
+}
+
+// After shows the hooks the result of a call, to which it adds what they say. It reports whether one ran: it may have
+// written files.
+func (r *Runner) After(ctx context.Context, c *gate.Call, res *tool.Result) (ran bool) {
+	event, name := postToolUse, ""
+	in := map[string]any{"tool_use_id": c.ID, "tool_response": map[string]any{"stdout": cmp.Or(res.Stdout, res.Text), "stderr": res.Stderr, "interrupted": ctx.Err() != nil}}
+	if res.IsError {
+		event = postFailure
+		in["error"] = res.Text
+	}
+	if name, in["tool_input"] = foreign(c.Name, c.Args, r.place.Dir); len(of(r.hooks, event, name, c.Name)) == 0 {
+		return false
+	}
+	in["tool_name"] = name
+	s := r.run(ctx, event, in, name, c.Name)
+	res.Record = append(res.Record, s.ran...)
+	if text := joined(s.block, s.context); text != "" {
+		res.Text = strings.TrimRight(res.Text, "\n") + "\n\n[hook] " + text
+	}
+	return true
+}
+
+// Prompt asks the hooks about a request of the user, which may be empty. source is startup or resume if the session
+// begins with it. It returns what is recorded after the request, or ErrBlocked.
+func (r *Runner) Prompt(ctx context.Context, source, text string) (ran []op.Body, err error) {
+	if source != "" {
+		ran = r.run(ctx, sessionStart, map[string]any{"source": source}, source).told("")
+	}
+	if text == "" {
+		return ran, nil
+	}
+	s := r.run(ctx, promptSubmit, map[string]any{"prompt": text}, "")
+	if s.block != "" {
+		return nil, fmt.Errorf("%w: %s", ErrBlocked, s.block)
+	}
+	return append(ran, s.told("")...), nil
+}
+
+// told returns what is recorded, with what the model is told.
+func (s said) told(text string) []op.Body {
+	if text = joined(text, s.context); text != "" {
+		s.ran[len(s.ran)-1].(*op.HookRan).Notice = "[hook] " + text
+	}
+	return s.ran
+}
+
+// Stop asks the hooks whether the turn may end, and returns what is recorded. answer is the agent's.
+// A reason to go on is recorded as one; after maxBlocks in a row the turn ends.
+func (r *Runner) Stop(ctx context.Context, answer string) []op.Body {
+	event := stop
+	if r.place.State().Opened.ParentTask() != "" {
+		event = subagentStop
+	}
+	s := r.run(ctx, event, map[string]any{"stop_hook_active": r.blocks > 0, "last_assistant_message": answer}, "")
+	if s.block == "" {
+		r.blocks = 0
+		return s.told("")
+	}
+	last := s.ran[len(s.ran)-1].(*op.HookRan)
+	if r.blocks++; r.blocks > maxBlocks {
+		last.Decision, last.Failed, r.blocks = "", true, 0
+		last.Said = fmt.Sprintf("blocked the end of the turn %d times in a row; the turn ends", maxBlocks)
+		return s.ran
+	}
+	last.GoOn = true
+	return s.told("Go on, a hook says: " + s.block)
+}
+
+// Notify runs the hooks of a question in the background. kind is Claude Code's name for it.
+func (r *Runner) Notify(kind, text string) {
+	if len(of(r.hooks, notification, kind)) == 0 {
+		return
+	}
+	r.work.Go(func() {
+		s := r.run(r.background, notification, map[string]any{"message": text, "notification_type": kind}, kind)
+		_ = r.place.Journal.Post(context.Background(), s.ran...) // the task reports what keeps its stream from being written
+	})
+}
+
+// Close waits for notifications that still run, and runs the hooks of the session's end.
+func (r *Runner) Close() error {
+	late := time.AfterFunc(maxLinger, r.end)
+	r.work.Wait()
+	late.Stop()
+	r.end()
+	ran := r.run(context.Background(), sessionEnd, map[string]any{"reason": "other"}, "other").ran
+	return r.place.Journal.Post(context.Background(), ran...)
+}
+
+// foreign returns a call as Claude Code's hooks know it: its tool's name there, and our arguments with those of the
+// other name beside them.
+func foreign(name, args, dir string) (string, map[string]any) {
+	in := make(map[string]any)
+	_ = json.Unmarshal([]byte(args), &in) // arguments that are no object were refused before
+	if path, ok := in["path"].(string); ok && in["file_path"] == nil {
+		if in["file_path"] = path; !filepath.IsAbs(path) {
+			in["file_path"] = filepath.Join(dir, path)
+		}
+	}
+	edit := in["edit"]
+	if list, ok := edit.([]any); ok && len(list) > 0 {
+		edit = list[0]
+	}
+	if e, ok := edit.(map[string]any); ok {
+		in["old_string"], in["new_string"] = e["old"], e["new"]
+	}
+	return cmp.Or(map[string]string{
+		"ReadFile": "Read", "WriteFile": "Write", "StrReplaceFile": "Edit", "PatchFile": "Edit",
+		"FetchURL": "WebFetch", "SearchWeb": "WebSearch", "SetTodoList": "TodoWrite", "AskUser": "AskUserQuestion",
+	}[name], name), in
+}
