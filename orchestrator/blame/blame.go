@@ -48,8 +48,8 @@ type Op struct {
 type Origin struct {
 	Kind     Kind      `json:"kind"`
 	Task     string    `json:"task,omitempty"`
-	Agent    string    `json:"agent,omitempty"` // another agent whose session the task is
-	Imported bool      `json:"imported,omitempty"`
+	Agent    string    `json:"agent,omitempty"`     // another agent whose session the task is
+	ReadOnly bool      `json:"read_only,omitempty"` // nothing jumps in the task: an imported session, or a subagent's
 	Step     int       `json:"step"`
 	Parent   int       `json:"parent"` // the step that it continues
 	Time     time.Time `json:"time,omitzero"`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -44,13 +45,21 @@ func (f *finder) readLog(ctx context.Context) error {
 		return err
 	}
 	var list []*saved
+	last := make(map[string]*saved) // the newest snapshot so far of each task
 	for _, c := range log {
-		s := f.newSaved(c)
-		f.saved[string(c.ID)] = s
+		s := newSaved(c)
+		f.saved[string(c.ID)], last[s.task] = s, s
 		list = append(list, s)
 	}
+	for _, s := range list {
+		if r := f.stream(s.task).r; r != nil && len(last) > 1 {
+			if rec, err := r.Get(s.seq); err == nil {
+				s.at = rec.Time
+			}
+		}
+	}
+	clear(last)
 	slices.SortStableFunc(list, func(a, b *saved) int { return b.at.Compare(a.at) })
-	last := make(map[string]*saved) // the newest snapshot so far of each task
 	for _, s := range slices.Backward(list) {
 		var before time.Time
 		for _, p := range s.Parents {
@@ -82,7 +91,7 @@ func (f *finder) readLog(ctx context.Context) error {
 }
 
 // newSaved returns a snapshot with what its name and its trailers say.
-func (f *finder) newSaved(c worldstate.Commit) *saved {
+func newSaved(c worldstate.Commit) *saved {
 	s := &saved{Commit: c, at: c.Time}
 	var own, seq string
 	for _, t := range c.Trailers {
@@ -99,11 +108,6 @@ func (f *finder) newSaved(c worldstate.Commit) *saved {
 		}
 	}
 	s.seq, _ = strconv.ParseUint(cmp.Or(seq, s.what[strings.LastIndexByte(s.what, '-')+1:]), 10, 64)
-	if r := f.stream(s.task).r; r != nil {
-		if rec, err := r.Get(s.seq); err == nil {
-			s.at = rec.Time
-		}
-	}
 	return s
 }
 
@@ -186,9 +190,11 @@ func (f *finder) snapshot(s *saved, at, text string) Origin {
 		if agent = b.By == state.ChangedByAgent; agent {
 			step = rec.Step
 		} else if b.By == state.ChangedUnknown {
-			o.Kind, o.Why = Unknown, cmp.Or(b.Notice, "changed while a background command or a subagent ran, by it or by the user")
+			o.Kind, o.Why = Unknown, "a background command, a subagent, another program or you changed it"
+		} else {
+			o.Why = "outside of the calls of task " + s.task
 		}
-		o.Calls = []Op{{rec.Seq, "what changed"}}
+		o.Calls = []Op{{rec.Seq, "the change"}}
 		break
 	}
 	if !agent {
@@ -198,12 +204,12 @@ func (f *finder) snapshot(s *saved, at, text string) Origin {
 		o.Kind = Step
 	}
 	o.describe(t, step)
-	o.Calls = choose(t.callsOf(step), at, text, s.seq)
+	o.Calls = choose(append(t.jobsIn(step), t.callsOf(step)...), at, text, s.seq)
 	return o
 }
 
 // choose returns the call that wrote a line, of those before a snapshot: the last file tool that has it among its
-// arguments, else the last command that has it; else all that write the file or name it; else all commands.
+// arguments, else the last command that has it; else all that write the file or name it; else all commands of the step.
 func choose(calls []call, at, text string, before uint64) (out []Op) {
 	best := 0
 	for _, c := range calls {
@@ -217,6 +223,8 @@ func choose(calls []call, at, text string, before uint64) (out []Op) {
 			score = 3
 		case writes || strings.Contains(c.args, path.Base(at)):
 			score = 2
+		case c.job:
+			continue
 		}
 		if score > best || score > 2 && score == best {
 			best, out = score, nil
@@ -228,11 +236,12 @@ func choose(calls []call, at, text string, before uint64) (out []Op) {
 	return out
 }
 
-// has reports whether a call's arguments, which are JSON, have a text that is a line of its own; in a patch with a sign.
+// has reports whether a call's arguments, which are JSON, have a text that is a line of its own or quoted; in a patch
+// with a sign.
 func has(args, line string) bool {
 	data, err := op.PlainJSON(strings.TrimRight(line, "\r"))
 	quoted := regexp.QuoteMeta(strings.Trim(strings.TrimSpace(string(data)), `"`))
-	return err == nil && strings.TrimSpace(line) != "" && regexp.MustCompile(`("|\\n|\+)`+quoted+`(\\r)?("|\\n)`).MatchString(args)
+	return err == nil && strings.TrimSpace(line) != "" && regexp.MustCompile(`(["'+]|\\n)`+quoted+`(\\r)?(["']|\\[n"])`).MatchString(args)
 }
 
 // stream is a task's record.
@@ -240,6 +249,7 @@ type stream struct {
 	st    *state.State
 	r     *opstream.Reader // nil: the record is gone
 	said  []Op             // the user's requests
+	jobs  []call           // in the background
 	calls map[int][]call   // of steps
 }
 
@@ -248,6 +258,8 @@ type call struct {
 	Op
 	step  int
 	edits bool // a file tool, which wrote paths
+	job   bool // in the background
+	ended uint64
 	paths []string
 	args  string
 }
@@ -277,15 +289,10 @@ func (o *Origin) describe(s *stream, step int) {
 	at := s.st.Steps.At(step)
 	o.Step, o.Parent = step, at.Parent
 	if from := s.st.Opened.Origin; from != nil {
-		o.Agent, o.Imported = from.Agent, from.Imported()
+		o.Agent, o.ReadOnly = from.Agent, from.Imported()
 	}
-	if s.said == nil {
-		for rec, err := range s.r.Since(0) {
-			if b := new(op.UserSaid); err == nil && rec.Kind == string(b.Kind()) && json.Unmarshal(rec.Body, b) == nil && b.Source != op.SourceRejection {
-				s.said = append(s.said, Op{rec.Seq, b.Text})
-			}
-		}
-	}
+	o.ReadOnly = o.ReadOnly || s.st.Opened.Parent != nil
+	s.readOnce()
 	for _, r := range s.said {
 		if r.Seq <= at.First {
 			o.Request = &r
@@ -299,6 +306,40 @@ func (o *Origin) describe(s *stream, step int) {
 			o.Reply, o.Time = b.Text, rec.Time
 		}
 	}
+}
+
+// readOnce reads what holds for more than a step: requests and background commands.
+func (s *stream) readOnce() {
+	if s.said != nil {
+		return
+	}
+	kinds := []op.Kind{(*op.UserSaid)(nil).Kind(), (*op.JobStarted)(nil).Kind(), (*op.JobEnded)(nil).Kind()}
+	ids := make(map[string]int)
+	for rec, err := range s.r.Since(0) {
+		if err != nil || !slices.Contains(kinds, op.Kind(rec.Kind)) {
+			continue
+		}
+		o, _ := taskdir.Decode(rec)
+		switch b := o.Body.(type) {
+		case *op.UserSaid:
+			if b.Source != op.SourceRejection {
+				s.said = append(s.said, Op{rec.Seq, b.Text})
+			}
+		case *op.JobStarted:
+			ids[b.Job] = len(s.jobs)
+			s.jobs = append(s.jobs, call{Op: Op{rec.Seq, "in the background: " + b.Command}, job: true, args: string(rec.Body), ended: math.MaxUint64})
+		case *op.JobEnded:
+			if i, ok := ids[b.Job]; ok {
+				s.jobs[i].ended = rec.Seq
+			}
+		}
+	}
+}
+
+// jobsIn returns the background commands that ran in a step.
+func (s *stream) jobsIn(step int) []call {
+	at := s.st.Steps.At(step)
+	return slices.DeleteFunc(slices.Clone(s.jobs), func(c call) bool { return c.Seq > at.Last || c.ended < at.First })
 }
 
 // callsOf returns the calls of a step that may have changed files.
@@ -325,7 +366,8 @@ func (s *stream) callsIn(first, last uint64) (list []call) {
 		case *op.ToolCalled:
 			if act := op.Acts(b.Name); b.Changes || act == op.Edits || act == op.RunsShell {
 				ids[b.Call] = rec.Seq
-				list = append(list, call{Op{rec.Seq, tool.Display(op.Call{Name: b.Name, Args: b.Args}, s.st.Opened.Dir)}, rec.Step, act == op.Edits, file.Paths(b.Name, json.RawMessage(b.Args)), b.Args})
+				text := tool.Display(op.Call{Name: b.Name, Args: b.Args}, s.st.Opened.Dir)
+				list = append(list, call{Op: Op{rec.Seq, text}, step: rec.Step, edits: act == op.Edits, paths: file.Paths(b.Name, json.RawMessage(b.Args)), args: b.Args})
 			}
 		case *op.ToolReturned:
 			if b.Refused || b.IsError && op.Acts(b.Name) == op.Edits { // it changed nothing

@@ -126,6 +126,9 @@ func BlameOrigin(o blame.Origin, live string) (head string, rows [][2]string) {
 		row("agent", "%q", line(o.Reply))
 	}
 	for i, c := range o.Calls {
+		if o.Kind == blame.User {
+			break
+		}
 		row([]string{"call", "or"}[min(i, 1)], "%s", line(c.String()))
 	}
 	if o.Path != "" {
@@ -134,7 +137,7 @@ func BlameOrigin(o blame.Origin, live string) (head string, rows [][2]string) {
 	if len(o.Calls) > 0 {
 		row("more", "anamnesis show %s %d", o.Task, o.Calls[0].Seq)
 	}
-	if o.Kind == blame.Step && !o.Imported {
+	if o.Kind == blame.Step && !o.ReadOnly {
 		row("", "anamnesis diff %s %d %d", o.Task, o.Parent, o.Step)
 		row("undo", "anamnesis jump %s %d --dry-run (to before the step)", o.Task, o.Parent)
 	}
