@@ -12,7 +12,6 @@ import (
 
 	"anamnesis/anamnesis/shell"
 	"anamnesis/cmd/internal/exit"
-	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/feature/worktree"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -57,7 +56,7 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 	if t == nil {
 		return exit.Usagef("task %s works in %s itself: it was not begun with --worktree", task, st.Opened.Dir)
 	}
-	c, err := worktree.Compare(ctx, svc.Home, t, worldstate.Options{Progress: view.NewProgress(a.stderr).Scan})
+	c, err := worktree.Compare(ctx, svc.Home, t, worldstate.Options{Progress: a.line().Scan})
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,9 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 	if err := a.tty().Confirm(ctx, "apply "+task, fmt.Sprintf("apply these changes to %s?", t.From), yes); err != nil {
 		return err
 	}
+	done := a.line().Working("applying")
 	res, err := c.Apply(ctx)
+	done()
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,9 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 	var corrupt, torn []string
 	var failed error
 	for _, id := range ids {
+		done := a.line().Working("examining " + id)
 		d, err := inspect.Examine(ctx, h, id)
+		done()
 		switch {
 		case err != nil && (len(named) > 0 || ctx.Err() != nil):
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/session"
 )
 
@@ -53,6 +54,14 @@ func (a *app) show(v any, text func()) error {
 	}
 	text()
 	return nil
+}
+
+// line returns the line that shows how far long work is.
+func (a *app) line() *view.Progress {
+	if a.progress == nil {
+		a.progress = view.NewProgress(a.stderr)
+	}
+	return a.progress
 }
 
 // out returns the printer of this process's output.

@@ -81,7 +81,7 @@ func (a *app) openKB(dir string, use folderUse, o knowledgebase.Options) (*knowl
 	}
 	o.Notice = func(line string) { a.warn(line) }
 	if view.IsTerminal(a.stderr) {
-		o.Progress = view.NewProgress(a.stderr).Cards
+		o.Progress = a.line().Cards
 	}
 	store, err := svc.Cards(dir, o)
 	if err != nil {
@@ -252,7 +252,9 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 		Short: "Build the index again from the cards, and the facts from the tasks",
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			begin := time.Now()
-			if err := store.Rebuild(cmd.Context()); err != nil {
+			done := a.line().Working("reading the cards")
+			err := store.Rebuild(cmd.Context())
+			if done(); err != nil {
 				return err
 			}
 			if err := store.VectorError(); err != nil {

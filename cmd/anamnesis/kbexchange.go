@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
-	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
 )
@@ -55,10 +54,9 @@ refused. git asks for no password: use a credential helper or ssh keys.`,
 			if len(args) == 1 {
 				remote = args[0]
 			}
-			line := view.NewProgress(a.stderr)
-			line.Step("fetching, merging and pushing the cards of " + remote)
+			done := a.line().Working("fetching, merging and pushing the cards of " + remote)
 			got, err := store.Sync(cmd.Context(), remote)
-			line.Clear()
+			done()
 			switch {
 			case errors.Is(err, history.ErrNoGit):
 				return exit.Usagef("%w; install git", err)

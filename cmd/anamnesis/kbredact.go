@@ -18,7 +18,9 @@ the clear. After your consent the files get markers in their place, in one commi
 commits keep them: the command that rewrites the history is printed. Without a terminal nothing
 is changed unless --yes is given.`,
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
+			done := a.line().Working("reading the cards and their history")
 			found, err := store.FindSecrets(cmd.Context())
+			done()
 			if err != nil {
 				return err
 			}
@@ -29,7 +31,9 @@ is changed unless --yes is given.`,
 				if err := a.tty().Confirm(cmd.Context(), "kb redact", "Remove them?", yes); err != nil {
 					return err
 				}
-				if found, err = store.RemoveSecrets(cmd.Context()); err != nil {
+				done = a.line().Working("removing secrets")
+				found, err = store.RemoveSecrets(cmd.Context())
+				if done(); err != nil {
 					return err
 				}
 			}

@@ -30,11 +30,12 @@ import (
 
 // app is the environment of every verb, so that no verb uses a global.
 type app struct {
-	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
-	getenv  func(string) string
-	console *console.Console // over them; see tty
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	getenv   func(string) string
+	console  *console.Console // over them; see tty
+	progress *view.Progress   // on stderr; see line
 
 	json    bool // --json is given
 	printer show.Printer

@@ -142,7 +142,9 @@ if acknowledged operations are damaged, and 1 if only the end is torn, which the
 sets aside.`,
 	}
 	return a.opsVerb(cmd, func(ctx context.Context, dir string) error {
+		done := a.line().Working("verifying the stream")
 		r, err := opstream.Verify(ctx, dir)
+		done()
 		if err != nil {
 			return err
 		}

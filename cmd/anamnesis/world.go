@@ -10,7 +10,6 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
-	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
@@ -48,7 +47,7 @@ the bytes.`,
 // an interrupted restore.
 func (a *app) withWorld(ctx context.Context, f *session.Place, use session.Use,
 	run func(*worldstate.World) error) error {
-	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.store.World.Hook, Progress: view.NewProgress(a.stderr).Scan}
+	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.store.World.Hook, Progress: a.line().Scan}
 	var err error
 	if o.FileLimitBytes, o.SizeLimitBytes, err = taskdir.SnapshotLimits(a.getenv); err != nil {
 		return exit.Usagef("%v", err)
@@ -172,7 +171,9 @@ and everything below.`,
 				if err != nil {
 					return err
 				}
+				done := a.line().Working("restoring")
 				res, warnings, err := beside.Restore(cmd.Context(), svc, f.Task, args[0], o)
+				done()
 				if a.warn(warnings...); err != nil {
 					return err
 				}
@@ -188,10 +189,12 @@ and everything below.`,
 				if err != nil {
 					return err
 				}
+				done := a.line().Working("restoring")
 				res, err := w.RestoreTo(cmd.Context(), ids[0], o)
 				if err == nil {
 					err = w.Sync()
 				}
+				done()
 				if err != nil {
 					return err
 				}
@@ -218,7 +221,9 @@ func (a *app) worldVerify(f *session.Place) *cobra.Command {
 		Short: "Read and check every object of the store",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
+				done := a.line().Working("verifying the store")
 				r, err := w.Verify(cmd.Context())
+				done()
 				if err != nil {
 					return err
 				}

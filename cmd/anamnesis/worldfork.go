@@ -23,7 +23,9 @@ Ignored files and nested .git directories are in no snapshot, so they are not in
 				if err != nil {
 					return err
 				}
+				done := a.line().Working("writing files")
 				made, err := w.Fork(cmd.Context(), ids[0], args[1])
+				done()
 				if err != nil {
 					return err
 				}

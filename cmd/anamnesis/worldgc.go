@@ -36,12 +36,15 @@ If an object is missing or damaged, the command fails before anything is removed
 				return exit.Usagef("--all is for every store of the program: no --store, --task or --dir beside it")
 			}
 			reports, over := []worldstate.GCReport{}, false
+			done := a.line().Working("packing")
 			err := svc.CollectGarbage(cmd.Context(), *f, all, o, func(r worldstate.GCReport) {
 				reports, over = append(reports, r), over || r.Over
-				if !a.json {
+				if done(); !a.json {
 					a.out().Collected(r)
 				}
+				done = a.line().Working("packing")
 			})
+			done()
 			if err == nil && a.json {
 				err = a.printJSON(reports)
 			}

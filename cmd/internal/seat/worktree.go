@@ -32,7 +32,10 @@ func (s *Seat) inTree(ctx context.Context, w Work, do func(context.Context, Work
 	if name == AnyName {
 		name = ""
 	}
-	m, err := worktree.Create(ctx, svc.Home, from, name, worldstate.Options{Progress: view.NewProgress(s.Err).Scan})
+	line := view.NewProgress(s.Err)
+	done := line.Working("making the worktree")
+	m, err := worktree.Create(ctx, svc.Home, from, name, worldstate.Options{Progress: line.Scan})
+	done()
 	if errors.Is(err, worktree.ErrName) {
 		err = exit.Usagef("%w", err)
 	}

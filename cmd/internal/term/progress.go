@@ -1,10 +1,13 @@
 package term
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -21,13 +24,17 @@ const (
 	// shown on it: each time a new line is printed.
 	plainAfter = 10 * time.Second
 	plainEvery = 30 * time.Second
-	clearLine  = "\r\x1b[K"
-	barCells   = 20
+	// workingEvery is how long nothing else was shown before Working says how long it takes.
+	workingEvery = 900 * time.Millisecond
+	clearLine    = "\r\x1b[K"
+	barCells     = 20
 )
 
 // Progress shows how far long work is, on one line of a terminal. Its methods must not be
-// called concurrently.
+// called concurrently, but what Working began goes on beside them.
 type Progress struct {
+	mu    sync.Mutex // of the fields, and of what is shown
+	what  string     // is done, for plain lines
 	out   io.Writer
 	now   func() time.Time
 	start time.Time
@@ -58,8 +65,7 @@ func (p *Progress) TaskScan(at worldstate.Progress) {
 // Scan shows the progress of a scan.
 func (p *Progress) Scan(at worldstate.Progress) {
 	if at.Done {
-		p.Clear()
-		p.start = time.Time{}
+		p.end()
 		return
 	}
 	p.Draw(func() string {
@@ -82,11 +88,18 @@ func (p *Progress) Tasks(read, of int) { p.count(read, of, "tasks") }
 
 func (p *Progress) count(read, of int, what string) {
 	if read == of {
-		p.Clear()
-		p.start = time.Time{}
+		p.end()
 		return
 	}
 	p.Draw(func() string { return fmt.Sprintf("%s %d of %d %s", bar(read, of), read, of, what) })
+}
+
+// end clears the line; what comes next begins anew.
+func (p *Progress) end() {
+	p.Clear()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.start = time.Time{}
 }
 
 // bar returns a bar of barCells cells.
@@ -95,9 +108,49 @@ func bar(part, of int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barCells-full) + "]"
 }
 
+// Working shows each second how long something takes, while nothing else is shown. done ends that and clears the line:
+// it is called before anything is printed.
+func (p *Progress) Working(what string) (done func()) {
+	p.what = what
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		begun, tick := p.now(), time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			p.mu.Lock()
+			idle := p.now().Sub(p.last)
+			p.mu.Unlock()
+			if idle < workingEvery {
+				continue // a scan is shown
+			}
+			p.Draw(func() string {
+				seconds := fmt.Sprintf("%d s", int(p.now().Sub(begun).Seconds()))
+				if p.plain {
+					return seconds
+				}
+				return what + " … " + seconds
+			})
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+		p.Clear()
+	}
+}
+
 // Draw replaces the text shown, after progressAfter and once in progressEvery. It is called
 // for each file of a scan and calls text only to show it.
 func (p *Progress) Draw(text func() string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := p.now()
 	if p.start.IsZero() {
 		p.start = now
@@ -105,18 +158,24 @@ func (p *Progress) Draw(text func() string) {
 	if p.plain {
 		if now.Sub(p.start) >= plainAfter && now.Sub(p.last) >= plainEvery {
 			p.last = now
-			fmt.Fprintf(p.out, "anamnesis: reading: %s so far\n", text())
+			fmt.Fprintf(p.out, "anamnesis: %s: %s so far\n", cmp.Or(p.what, "reading"), text())
 		}
 		return
 	}
 	if now.Sub(p.start) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}
-	p.Put(text())
+	p.put(text())
 }
 
 // Put replaces the text shown at once.
 func (p *Progress) Put(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.put(text)
+}
+
+func (p *Progress) put(text string) {
 	p.last, p.drawn = p.now(), true
 	if f, ok := p.out.(*os.File); ok { // a line that wraps cannot be cleared
 		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 1 {
@@ -126,15 +185,10 @@ func (p *Progress) Put(text string) {
 	fmt.Fprint(p.out, clearLine, text)
 }
 
-// Step shows on a terminal that work begins which cannot be counted.
-func (p *Progress) Step(text string) {
-	if !p.plain {
-		p.Put(text + " …")
-	}
-}
-
 // Clear removes the line.
 func (p *Progress) Clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.drawn {
 		fmt.Fprint(p.out, clearLine)
 		p.drawn = false

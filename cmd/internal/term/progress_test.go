@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"anamnesis/worldstate"
@@ -82,4 +83,38 @@ func TestProgressFormatsWhatIsShown(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { p.Scan(worldstate.Progress{Files: 2, Bytes: 1 << 20, Known: 50}) }); n != 0 {
 		t.Errorf("a call that shows nothing makes %v allocations", n)
 	}
+}
+
+// TestWorking: what takes long and shows nothing else says each second how long; a scan within it has the line. Without a
+// terminal few lines say so. What is quick says nothing.
+func TestWorking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := func(plain, scans bool, d time.Duration) string {
+			var out strings.Builder
+			p := NewProgress(&out)
+			p.plain = plain
+			done := p.Working("packing")
+			for begun := time.Now(); time.Since(begun) < d; time.Sleep(100 * time.Millisecond) {
+				if scans {
+					p.Scan(worldstate.Progress{Files: 1})
+				}
+			}
+			done()
+			return out.String()
+		}
+		if got := work(false, false, 3500*time.Millisecond); got != "\r\x1b[Kpacking … 2 s\r\x1b[Kpacking … 3 s\r\x1b[K" {
+			t.Errorf("on a terminal: %q", got)
+		}
+		if got := work(false, true, 5*time.Second); strings.Contains(got, "packing") || !strings.Contains(got, "1 files") {
+			t.Errorf("with a scan: %q", got)
+		}
+		if got := work(true, false, 50*time.Second); got != "anamnesis: packing: 11 s so far\nanamnesis: packing: 41 s so far\n" {
+			t.Errorf("without a terminal: %q", got)
+		}
+		for _, plain := range []bool{true, false} {
+			if got := work(plain, false, 1900*time.Millisecond); got != "" {
+				t.Errorf("quick work: %q", got)
+			}
+		}
+	})
 }

@@ -221,6 +221,8 @@ func (m *screen) happened() {
 		case progressMsg:
 			if c := m.call(e.call); c != nil {
 				c.progress = e.text
+			} else { // a check of the task's goal
+				m.activity = e.text
 			}
 		case editingMsg:
 			m.ensureCall(e.call).changes = e.changes
