@@ -36,9 +36,41 @@ current content, and runs in a sandbox with what you granted.`,
 		"sandbox in which test and approve run a project's server: world (default) or off")
 	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir),
 		a.mcpRemoveCommand("remove", "Remove a server from your own configuration", &dir),
+		a.mcpLoginCommand("login", "Log in at a server with an address, in your browser", &dir),
+		a.mcpLoginCommand("logout", "Remove the stored login of a server", &dir),
 		a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox),
 		a.mcpRemoveCommand("revoke", "Withdraw the approval of a project's server", &dir), a.mcpServeCommand(&dir))
 	return cmd
+}
+
+func (a *app) mcpLoginCommand(verb, short string, dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " NAME",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			svc, servers, err := a.serversIn(*dir)
+			if err != nil {
+				return err
+			}
+			if servers, err = session.PickServers(servers, args); err != nil {
+				return err
+			}
+			if verb == "logout" {
+				if err = svc.Logout(servers[0]); err == nil {
+					a.printf("no login is stored for %s\n", args[0])
+				}
+				return err
+			}
+			err = svc.Login(cmd.Context(), servers[0], *dir, func(address string) {
+				a.printf("Open this address in a browser on this machine within 5 minutes:\n%s\n", address)
+			})
+			if err == nil {
+				a.printf("logged in at %s\n", args[0])
+			}
+			return err
+		},
+	}
 }
 
 func (a *app) mcpServeCommand(dir *string) *cobra.Command {

@@ -216,7 +216,7 @@ func (s *Service) withServer(ctx context.Context, srv mcp.Server, dir, sandbox s
 	if err != nil {
 		return err
 	}
-	o := mcp.Options{Dir: dir, Empty: s.Home.Empty(), Getenv: s.getenv, Program: s.o.Version}
+	o := mcp.Options{Dir: dir, Empty: s.Home.Empty(), Getenv: s.getenv, Program: s.o.Version, Logins: s.Home.Logins()}
 	if srv.Project != "" {
 		confine, err := guard.ParseConfinement(cmp.Or(sandbox, string(guard.ConfineWorld)))
 		if err != nil {

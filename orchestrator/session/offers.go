@@ -64,3 +64,17 @@ func (s *Service) fromServers(ctx context.Context, dir, text string) (string, er
 	}
 	return out, nil
 }
+
+// Login logs the user in at an MCP server; see mcp.Login.
+func (s *Service) Login(ctx context.Context, srv mcp.Server, dir string, show func(address string)) error {
+	srv, err := s.ApprovedServer(srv)
+	if err != nil {
+		return err
+	}
+	return s.withServer(ctx, srv, dir, "", func(string) {}, func(o mcp.Options) error { return mcp.Login(ctx, srv, o, show) })
+}
+
+// Logout removes the stored login of an MCP server.
+func (s *Service) Logout(srv mcp.Server) error {
+	return mcp.Logout(srv, mcp.Options{Getenv: s.getenv, Logins: s.Home.Logins()})
+}

@@ -40,7 +40,7 @@ func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Opti
 	}
 	trust, c := o.trust(), o.client
 	own := &command.Source{Folders: o.ToolFolders(dir), Trust: trust, Ask: c.Trust}
-	mo := mcp.Options{Dir: dir, Empty: o.Home.Empty(), Getenv: o.getenv, Program: o.o.Version, FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note}
+	mo := mcp.Options{Dir: dir, Empty: o.Home.Empty(), Getenv: o.getenv, Program: o.o.Version, Logins: o.Home.Logins(), FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note}
 	opts.Sources = append(opts.Sources, own, &skill.Source{Read: func() []skill.Skill { return o.Skills(dir) }, Trust: trust, Ask: c.Trust})
 	if len(servers) == 0 {
 		return func() {}, nil

@@ -166,17 +166,17 @@ func sameOrigin(to *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	switch {
 	case to.URL.Host != from.Host || to.URL.Scheme != from.Scheme && to.URL.Scheme != "https":
-		return &redirectError{fmt.Sprintf("it redirects to %s://%s, which is not followed; if that is the server, configure that address", to.URL.Scheme, to.URL.Host)}
+		return &refusal{fmt.Sprintf("it redirects to %s://%s, which is not followed; if that is the server, configure that address", to.URL.Scheme, to.URL.Host)}
 	case len(via) > maxRedirects:
-		return &redirectError{fmt.Sprintf("more than %d redirects", maxRedirects)}
+		return &refusal{fmt.Sprintf("more than %d redirects", maxRedirects)}
 	}
 	return nil
 }
 
-// redirectError is a redirect that is not followed: the server did answer.
-type redirectError struct{ what string }
+// refusal is a redirect that is not followed, or a login that the server wants: it did answer.
+type refusal struct{ what string }
 
-func (e *redirectError) Error() string { return e.what }
+func (e *refusal) Error() string { return e.what }
 
 // carrier sends a server's HTTP requests with its headers, and rewrites the answers.
 type carrier struct {

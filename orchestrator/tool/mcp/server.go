@@ -240,6 +240,10 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 // which may hold a key.
 func reason(err error) error {
 	var request *url.Error
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return refused
+	}
 	if errors.As(err, &request) {
 		return request.Err
 	}
@@ -278,7 +282,7 @@ func (s *server) answers(ctx context.Context, ses *session) bool {
 // if it had not arrived.
 func lost(err error) bool {
 	var answered *jsonrpc.Error
-	var redirected *redirectError
+	var redirected *refusal
 	var request *url.Error
 	switch {
 	case errors.Is(err, sdk.ErrConnectionClosed):
@@ -339,7 +343,7 @@ func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult
 		return tool.Errorf("Timed out: the MCP server %s gave no answer and no progress for %v, and was told to stop. The call may have taken effect.", s.Name, s.callTimeout()), nil
 	}
 	secrets := r.env.Redaction()
-	text, _ := headAndTail(secrets.Text(err.Error()), maxErrorRunes)
+	text, _ := headAndTail(secrets.Text(reason(err).Error()), maxErrorRunes)
 	res := network(tool.Errorf("The MCP server %s refused the call: %s", s.Name, text))
 	res.Secrets = secrets.Found()
 	return res, nil

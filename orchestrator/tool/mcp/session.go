@@ -133,8 +133,13 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
+	handler := o.oauth
+	if handler == nil && o.Logins != "" {
+		handler = &logins{path: o.Logins, server: s.Name, address: address}
+	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:     address,
+		OAuthHandler: handler,
 		HTTPClient:   &http.Client{Transport: &carrier{headers: headers, through: http.DefaultTransport}, CheckRedirect: sameOrigin},
 		MaxEventSize: maxMessageBytes,
 	}, nil

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/remedy"
@@ -29,6 +31,7 @@ type Options struct {
 	Getenv  func(string) string // for ${NAME}; nil: os.Getenv
 	Environ []string            // what commands get, before secrets are removed; nil: the program's own
 	Program string              // this program's version, sent to servers
+	Logins  string              // the file of the user's logins; "": none
 	// FirstWait is how long the first call of Tools waits; 0: DefaultFirstWait.
 	FirstWait time.Duration
 	// PingTimeout is how long a server may take to answer the ping before a call. A slower
@@ -43,6 +46,8 @@ type Options struct {
 	Sandbox *guard.Sandbox
 	// Note, if not nil, receives what was quarantined when a project's server ended.
 	Note func(text string)
+
+	oauth auth.OAuthHandler // of a login; nil: the stored one
 }
 
 func (o Options) withDefaults() Options {
