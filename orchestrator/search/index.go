@@ -112,6 +112,12 @@ func unusable(err error) string {
 	return ""
 }
 
+// full reports whether there was no room to write.
+func full(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_FULL
+}
+
 // discard removes the file of an unusable index, unless another process has done so.
 func (x *index) discard() error {
 	lock, err := durable.Lock(path(x.home) + ".lock")

@@ -23,6 +23,7 @@ type term struct {
 	words  []string
 	whole  string // a single word as it was written: an identifier of which that is the whole has no stem
 	quoted bool   // it is not found by its parts
+	pair   bool   // a word that says nothing alone with its neighbour in the query: "such table"
 }
 
 type terms []term
@@ -30,9 +31,10 @@ type terms []term
 // parse reads a query: words, and phrases in double quotes. A path or an identifier is a phrase of its parts. cut reports
 // whether there were more than maxTerms.
 func parse(query string) (found terms, cut bool) {
+	count := 0
 	for i, part := range strings.Split(query, `"`) {
 		quoted := i%2 == 1
-		written := []string{part}
+		written, last := []string{part}, ""
 		if !quoted {
 			written = strings.Fields(part)
 		}
@@ -45,6 +47,13 @@ func parse(query string) (found terms, cut bool) {
 			}) {
 				each = slices.Collect(slices.Chunk(words, 1)) // written without spaces: each pair of characters counts
 			}
+			if len(words) > 0 {
+				pair := []string{last, words[0]}
+				if last != "" && !quoted && len(found) < 2*maxTerms && retrieval.IsFunctionWord(pair[0]) != retrieval.IsFunctionWord(pair[1]) {
+					found = append(found, term{words: pair, pair: true})
+				}
+				last = words[len(words)-1]
+			}
 			for _, words := range each {
 				t := term{words: words, quoted: quoted}
 				if len(words) == 1 {
@@ -53,10 +62,10 @@ func parse(query string) (found terms, cut bool) {
 				switch {
 				case !slices.ContainsFunc(words, func(w string) bool { return quoted || !retrieval.IsFunctionWord(w) }),
 					slices.ContainsFunc(found, func(o term) bool { return slices.Equal(o.words, words) }):
-				case len(found) == maxTerms:
+				case count == maxTerms:
 					return found, true
 				default:
-					found = append(found, t)
+					found, count = append(found, t), count+1
 				}
 			}
 		}
@@ -69,6 +78,9 @@ func parse(query string) (found terms, cut bool) {
 func (t terms) match(parts bool) string {
 	var out []string
 	for _, term := range t {
+		if term.pair && parts {
+			continue
+		}
 		if len(term.words) > 1 && (term.quoted || !parts) {
 			out = append(out, `"`+strings.Join(term.words, " ")+`"`)
 			continue

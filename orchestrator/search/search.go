@@ -38,7 +38,7 @@ const (
 )
 
 // leastShare is the share of the best score below which nothing is shown: such texts have a common word of the query alone.
-const leastShare = 0.4
+const leastShare = 0.3
 
 // Found is what a query found.
 type Found struct {
@@ -68,7 +68,7 @@ type Hit struct {
 // ErrNoWords.
 func Find(ctx context.Context, h taskdir.Home, q Query, progress func(read, of int)) (*Found, error) {
 	t, cut := parse(q.Words)
-	if len(t) == 0 {
+	if !slices.ContainsFunc(t, func(t term) bool { return !t.pair }) {
 		return nil, ErrNoWords
 	}
 	f := &Found{Hits: []Hit{}}
@@ -88,6 +88,9 @@ func Find(ctx context.Context, h taskdir.Home, q Query, progress func(read, of i
 		}
 	}
 	if err != nil && ctx.Err() == nil { // such as a full disk or a home that cannot be written
+		if full(err) {
+			err = errors.Join(err, x.discard()) // others need the room more
+		}
 		f.note("the index cannot be kept, so that this search reads all tasks: %v", err)
 		if x, err = connect(ctx, h, "file::memory:?", nil); err == nil {
 			err = f.find(ctx, x, t, q, progress)
@@ -161,7 +164,7 @@ func (x *index) look(ctx context.Context, match, where string, most int, t terms
 		if err := rows.Scan(append([]any{&score, &at, &count}, r.fields()...)...); err != nil {
 			return nil, err
 		}
-		if best = max(best, score); score < best*leastShare {
+		if best = max(best, score); len(t) > 1 && score < best*leastShare {
 			break
 		}
 		h := x.hit(&r, at, int(count), t)

@@ -80,6 +80,8 @@ func TestFind(t *testing.T) {
 	record(t, h, "node", opened("/src/web"), said("start the server"),
 		exited(1, "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'left-pad'"),
 		exited(0, "listening on port 3000"), said("исправь ошибку в разборе даты"), said("修复日期解析错误"))
+	record(t, h, "sql", opened("/src/db"), said("columns of tables"), exited(1, "sqlite3.OperationalError: no such table: users, in the statement of line 3"))
+	record(t, h, "long", opened("/src/db"), exited(0, strings.Repeat("early ", 2000)+"middleword "+strings.Repeat("late ", 2000)+" lastword"))
 	record(t, h, "node.1", &op.TaskOpened{Dir: "/src/web/api", Parent: &op.Parent{Task: "node"}}, said("which port do we use"))
 
 	for words, want := range map[string]string{
@@ -88,7 +90,7 @@ func TestFind(t *testing.T) {
 		"timezones dropped":         "dates/you said",
 		"foo/bar_test.go":           "dates/error",
 		"bar_test.go:12":            "dates/error",
-		"TestX/sub":                 "dates/call",
+		"TestX/sub":                 "dates/error",
 		"which zone did the regexp": "dates/why it was left",
 		`"wants a layout"`:          "dates/why it was left",
 		`"layout a wants"`:          "",
@@ -97,13 +99,17 @@ func TestFind(t *testing.T) {
 		"left-pad":                  "node/error",
 		"padLeftPad":                "node/error", // no text has the whole: its parts
 		"listening":                 "node/output",
+		"no such table":             "sql/error", // "no" and "such" say something beside "table"
+		"lastword":                  "long/output",
+		"middleword":                "",
+		"EXTRA":                     "",
 		"ошибка в дате":             "node/you said",
 		"日期":                        "node/you said",
 		"解析日期":                      "node/you said",
 		"nowhere":                   "",
 		"port":                      "node.1/you said node/output",
-		"' OR 1=1; TABLE texts--":   "",
-		"NEAR(zone":                 "dates/answer",
+		"' OR 1=1; INDEX texts--":   "",
+		"NEAR(zone":                 "dates/why it was left",
 		"layout*":                   "dates/why it was left",
 	} {
 		if got := strings.Join(hits(t, h, Query{Words: words}), " "); got != want {
@@ -136,7 +142,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("since later: %q", got)
 	}
 	f := find(t, h, Query{Words: "TestX/sub"})
-	if hit := f.Hits[0]; hit.Step != 2 || hit.Op != 3 || hit.More != 1 || !hit.CanJump || hit.Request != "parseDate drops the timezone" || !strings.Contains(hit.Text, "-run TestX/sub") {
+	if hit := f.Hits[0]; hit.Step != 3 || hit.Op != 4 || hit.More != 1 || !hit.CanJump || hit.Request != "parseDate drops the timezone" || !strings.Contains(hit.Text, "FAIL: TestX/sub") {
 		t.Errorf("the hit: %+v", hit)
 	}
 	if hit := find(t, h, Query{Words: "which port do we use"}).Hits[0]; hit.CanJump {

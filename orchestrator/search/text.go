@@ -49,7 +49,7 @@ type text struct {
 func texts(b op.Body) (out []text) {
 	add := func(k Kind, s string, limit int) {
 		if s = strings.TrimSpace(s); s != "" {
-			out = append(out, text{k, quote.Ends(s, limit, "\n…\n")})
+			out = append(out, text{k, quote.Ends(s, limit, "\n… %d bytes …\n")})
 		}
 	}
 	switch b := b.(type) {

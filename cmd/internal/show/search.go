@@ -25,16 +25,17 @@ func SearchNotes(f *search.Found) []string {
 func Search(f *search.Found, width int, task string) string {
 	var out strings.Builder
 	for _, h := range f.Hits {
-		about := []string{fmt.Sprintf("step %d", h.Step), h.Kind, h.Time.Local().Format(time.DateOnly), view.ShortDir(h.Dir)}
-		if h.Agent != "" {
-			about = append(about, h.Agent)
-		}
+		about := []string{fmt.Sprintf("step %d", h.Step), h.Kind, h.Time.Local().Format(time.DateOnly)}
 		if h.More > 0 {
 			about = append(about, fmt.Sprintf("%d more here", h.More))
 		}
 		if h.Also > 0 {
 			about = append(about, "the same in "+quote.Number(h.Also, "other task"))
 		}
+		if h.Agent != "" {
+			about = append(about, h.Agent)
+		}
+		about = append(about, view.ShortDir(h.Dir))
 		fmt.Fprintf(&out, "%s\n  %s\n", view.Line(h.Task+"  "+strings.Join(about, " · "), width), view.Line(h.Text, 2*width-4))
 		commands := fmt.Sprintf("anamnesis show %s %d", h.Task, h.Op)
 		if h.Task == task {
