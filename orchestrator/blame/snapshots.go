@@ -169,8 +169,11 @@ func (f *finder) snapshot(s *saved, at, text string) Origin {
 	switch {
 	case len(s.parents) == 0 && (s.what == "0" || t.r == nil):
 		return Origin{Kind: Before}
+	case t.r == nil && s.task == "cli":
+		o.Why = "before a snapshot that was saved by hand"
+		return o
 	case t.r == nil:
-		o.Kind, o.Why = Unknown, "saved by hand, or by a task whose record is gone"
+		o.Kind, o.Why = Unknown, "by task "+s.task+", whose record is gone"
 		return o
 	case len(s.parents) == 0:
 		o.Kind, o.Why = Unknown, "the snapshots before this one are lost"
