@@ -94,7 +94,7 @@ type Query struct {
 
 // Answer finds what wrote the lines.
 func (q Query) Answer(ctx context.Context) (*Answer, error) {
-	f := &finder{Query: q, streams: map[string]*stream{}, saved: map[string]*saved{}, made: map[string]Origin{}}
+	f := &finder{Query: q, streams: map[string]*stream{}, saved: map[string]*saved{}, wrote: map[string]*written{}, made: map[string]Origin{}}
 	defer f.close()
 	if err := f.readLog(ctx); err != nil {
 		return nil, err
@@ -124,12 +124,13 @@ type finder struct {
 	Query
 	repo    string // the temporary repository
 	streams map[string]*stream
-	saved   map[string]*saved // the snapshots, by commit
-	made    map[string]Origin // of the commits of the temporary repository
-	edits   []edit            // of imported sessions
-	first   string            // the commit without a parent that tip descends from
-	tip     string            // the commit that git begins at
-	head    string            // the commit that the user's git was at before the first; empty: none
+	saved   map[string]*saved   // the snapshots, by commit
+	wrote   map[string]*written // by commit and path
+	made    map[string]Origin   // of the commits of the temporary repository
+	edits   []edit              // of imported sessions
+	first   string              // the commit without a parent that tip descends from
+	tip     string              // the commit that git begins at
+	head    string              // the commit that the user's git was at before the first; empty: none
 }
 
 // git runs git on the temporary repository. No configuration of the user is read.

@@ -11,9 +11,9 @@ import (
 // TestChoose: which of a step's calls wrote a line.
 func TestChoose(t *testing.T) {
 	edit := func(seq uint64, path, args string) call {
-		return call{Op: Op{Seq: seq}, edits: true, paths: []string{path}, args: args}
+		return call{Op: Op{Seq: seq}, edits: true, paths: []string{path}, args: args, lines: linesIn(args)}
 	}
-	command := func(seq uint64, args string) call { return call{Op: Op{Seq: seq}, args: args} }
+	command := func(seq uint64, args string) call { return call{Op: Op{Seq: seq}, args: args, lines: linesIn(args)} }
 	for _, tt := range []struct {
 		name  string
 		calls []call

@@ -13,7 +13,7 @@ import (
 type edit struct {
 	file.Recorded
 	Origin
-	args    string
+	lines   map[string]bool // of the arguments
 	command bool
 }
 
@@ -37,7 +37,7 @@ func (f *finder) readEdits() error {
 		}
 		is := func(path string) bool { return path == target || filepath.Join(s.st.Opened.Dir, path) == target }
 		for _, c := range s.callsIn(1, s.st.Last) {
-			e := edit{args: c.args, command: !c.edits}
+			e := edit{lines: c.lines, command: !c.edits}
 			if e.command && !strings.Contains(c.args, filepath.Base(f.Path)) || !e.command && !slices.ContainsFunc(c.paths, is) {
 				continue
 			}
@@ -89,7 +89,7 @@ func replay(present string, edits []edit) (chain []version) {
 // guess names the last call of a session that has a line in it which no edit accounts for.
 func (f *finder) guess(o Origin, text string) Origin {
 	for _, e := range slices.Backward(f.edits) {
-		if has(e.args, text) {
+		if e.lines[strings.TrimRight(text, "\r")] {
 			o, o.Kind, o.Why = e.Origin, Unknown, "a call has the line, but the file is not as it left it; nothing else is recorded"
 			if e.command {
 				o.Why = "a command has the line; what commands of the session changed is not recorded"

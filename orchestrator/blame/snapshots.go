@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,7 +146,13 @@ func (f *finder) origin(id string, h Origin, text string) Origin {
 		o = f.guess(o, text)
 	case made:
 	case s != nil:
-		o = f.snapshot(s, h.Path, text)
+		key := id + h.Path
+		if f.wrote[key] == nil {
+			f.wrote[key] = f.snapshot(s, h.Path)
+		}
+		if o = f.wrote[key].Origin; f.wrote[key].calls != nil {
+			o.Calls = choose(f.wrote[key].calls, h.Path, text, s.seq)
+		}
 	default:
 		o = h
 		o.Kind, o.Commit = Commit, id
@@ -160,15 +166,22 @@ func (f *finder) origin(id string, h Origin, text string) Origin {
 // recordedWithin is how many operations after a snapshot its record follows, at most.
 const recordedWithin = 50
 
-// snapshot returns what wrote a line that is new in a snapshot.
-func (f *finder) snapshot(s *saved, at, text string) Origin {
-	o := Origin{Kind: User, Task: s.task, Time: s.at}
+// written is what wrote the lines of a file that are new in a snapshot. If calls are given, one of them wrote a line.
+type written struct {
+	Origin
+	calls []call
+}
+
+// snapshot returns what wrote the lines of a file that are new in a snapshot.
+func (f *finder) snapshot(s *saved, at string) *written {
+	o := &written{Origin: Origin{Kind: User, Task: s.task, Time: s.at}}
 	t := f.stream(s.task)
 	step, err := strconv.Atoi(s.what)
 	agent := err == nil && step > 0
 	switch {
 	case len(s.parents) == 0 && (s.what == "0" || t.r == nil):
-		return Origin{Kind: Before}
+		o.Origin = Origin{Kind: Before}
+		return o
 	case t.r == nil && s.task == "cli":
 		o.Why = "before a snapshot that was saved by hand"
 		return o
@@ -207,22 +220,25 @@ func (f *finder) snapshot(s *saved, at, text string) Origin {
 		o.Kind = Step
 	}
 	o.describe(t, step)
-	o.Calls = choose(append(t.jobsIn(step), t.callsOf(step)...), at, text, s.seq)
+	ran := t.st.Steps.At(step)
+	o.calls = slices.DeleteFunc(slices.Clone(t.jobs), func(c call) bool { return c.Seq > ran.Last || c.ended < ran.First })
+	o.calls = append(o.calls, t.callsIn(ran.First, ran.Last)...)
 	return o
 }
 
 // choose returns the call that wrote a line, of those before a snapshot: the last file tool that has it among its
 // arguments, else the last command that has it; else all that write the file or name it; else all commands of the step.
 func choose(calls []call, at, text string, before uint64) (out []Op) {
+	text = strings.TrimRight(text, "\r")
 	best := 0
 	for _, c := range calls {
 		score := 1
 		switch writes := slices.ContainsFunc(c.paths, func(p string) bool { return p == at || strings.HasSuffix(path.Clean("/"+p), "/"+at) }); {
 		case c.Seq > before || c.edits && !writes:
 			continue
-		case has(c.args, text) && c.edits:
+		case c.lines[text] && c.edits:
 			score = 4
-		case has(c.args, text):
+		case c.lines[text]:
 			score = 3
 		case writes || strings.Contains(c.args, path.Base(at)):
 			score = 2
@@ -239,21 +255,37 @@ func choose(calls []call, at, text string, before uint64) (out []Op) {
 	return out
 }
 
-// has reports whether a call's arguments, which are JSON, have a text that is a line of its own or quoted; in a patch
-// with a sign.
-func has(args, line string) bool {
-	data, err := op.PlainJSON(strings.TrimRight(line, "\r"))
-	quoted := regexp.QuoteMeta(strings.Trim(strings.TrimSpace(string(data)), `"`))
-	return err == nil && strings.TrimSpace(line) != "" && regexp.MustCompile(`(["'+]|\\n)`+quoted+`(\\r)?(["']|\\[n"])`).MatchString(args)
+// linesIn returns the lines of all texts in a call's arguments, but blank ones; of a patch without their sign, too, and
+// of a command what is quoted.
+func linesIn(args string) map[string]bool {
+	lines := make(map[string]bool)
+	var value any
+	_ = json.Unmarshal([]byte(args), &value) // what is no JSON has none
+	for queue := []any{value}; len(queue) > 0; queue = queue[1:] {
+		switch v := queue[0].(type) {
+		case string:
+			for _, line := range strings.FieldsFunc(v, func(r rune) bool { return r == '\n' || r == '\r' }) {
+				lines[line], lines[strings.TrimPrefix(line, "+")] = true, true
+			}
+			for _, quoted := range strings.Split(v, "'") {
+				lines[quoted] = true
+			}
+		case []any:
+			queue = append(queue, v...)
+		case map[string]any:
+			queue = append(queue, slices.Collect(maps.Values(v))...)
+		}
+	}
+	maps.DeleteFunc(lines, func(line string, _ bool) bool { return strings.TrimSpace(line) == "" })
+	return lines
 }
 
 // stream is a task's record.
 type stream struct {
-	st    *state.State
-	r     *opstream.Reader // nil: the record is gone
-	said  []Op             // the user's requests
-	jobs  []call           // in the background
-	calls map[int][]call   // of steps
+	st   *state.State
+	r    *opstream.Reader // nil: the record is gone
+	said []Op             // the user's requests
+	jobs []call           // in the background
 }
 
 // call is a call that may have changed files.
@@ -265,12 +297,13 @@ type call struct {
 	ended uint64
 	paths []string
 	args  string
+	lines map[string]bool // of args
 }
 
 // stream opens a task's record once.
 func (f *finder) stream(task string) *stream {
 	if f.streams[task] == nil {
-		s := &stream{calls: make(map[int][]call)}
+		s := new(stream)
 		if st, r, err := taskdir.OpenState(f.Home, task); err == nil {
 			s.st, s.r = st, r
 		}
@@ -330,27 +363,13 @@ func (s *stream) readOnce() {
 			}
 		case *op.JobStarted:
 			ids[b.Job] = len(s.jobs)
-			s.jobs = append(s.jobs, call{Op: Op{rec.Seq, "in the background: " + b.Command}, job: true, args: string(rec.Body), ended: math.MaxUint64})
+			s.jobs = append(s.jobs, call{Op: Op{rec.Seq, "in the background: " + b.Command}, job: true, args: string(rec.Body), lines: linesIn(string(rec.Body)), ended: math.MaxUint64})
 		case *op.JobEnded:
 			if i, ok := ids[b.Job]; ok {
 				s.jobs[i].ended = rec.Seq
 			}
 		}
 	}
-}
-
-// jobsIn returns the background commands that ran in a step.
-func (s *stream) jobsIn(step int) []call {
-	at := s.st.Steps.At(step)
-	return slices.DeleteFunc(slices.Clone(s.jobs), func(c call) bool { return c.Seq > at.Last || c.ended < at.First })
-}
-
-// callsOf returns the calls of a step that may have changed files.
-func (s *stream) callsOf(step int) []call {
-	if s.calls[step] == nil {
-		s.calls[step] = s.callsIn(s.st.Steps.At(step).First, s.st.Steps.At(step).Last)
-	}
-	return s.calls[step]
 }
 
 // callsIn returns the calls among some operations that may have changed files.
@@ -370,7 +389,7 @@ func (s *stream) callsIn(first, last uint64) (list []call) {
 			if act := op.Acts(b.Name); b.Changes || act == op.Edits || act == op.RunsShell {
 				ids[b.Call] = rec.Seq
 				text := tool.Display(op.Call{Name: b.Name, Args: b.Args}, s.st.Opened.Dir)
-				list = append(list, call{Op: Op{rec.Seq, text}, step: rec.Step, edits: act == op.Edits, paths: file.Paths(b.Name, json.RawMessage(b.Args)), args: b.Args})
+				list = append(list, call{Op: Op{rec.Seq, text}, step: rec.Step, edits: act == op.Edits, paths: file.Paths(b.Name, json.RawMessage(b.Args)), args: b.Args, lines: linesIn(b.Args)})
 			}
 		case *op.ToolReturned:
 			if b.Refused || b.IsError && op.Acts(b.Name) == op.Edits { // it changed nothing
