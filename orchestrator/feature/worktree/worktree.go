@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ type Made struct {
 	Left        []worldstate.Skip
 	Nested      []string // repositories inside, whose files are there without their .git
 
+	made  bool // Root is this tree's; before, it only reserves the name
 	fresh bool // no earlier tree of this name had a store
 }
 
@@ -57,19 +59,19 @@ func Create(ctx context.Context, h taskdir.Home, from, name string, o worldstate
 		return m, fmt.Errorf("%w: %q: a name has letters, digits, '_', '-' and '.', at most 80", ErrName, name)
 	}
 	forks := top + "-forks"
-	for n := 1; name == ""; n++ {
-		if _, err := os.Lstat(filepath.Join(forks, strconv.Itoa(n))); err != nil {
-			name = strconv.Itoa(n)
+	if err = os.MkdirAll(forks, 0o755); err == nil {
+		err = fs.ErrExist
+	}
+	for n := 1; errors.Is(err, fs.ErrExist) && n <= maxTries; n++ { // the directory reserves the name
+		m.From, m.Root = top, filepath.Join(forks, cmp.Or(name, strconv.Itoa(n)))
+		if err = os.Mkdir(m.Root, 0o755); name != "" && errors.Is(err, fs.ErrExist) {
+			return m, fmt.Errorf("%w: %s exists; use another name", ErrName, m.Root)
 		}
 	}
-	m.From, m.Root = top, filepath.Join(forks, name)
-	m.Dir = filepath.Join(m.Root, inside)
-	if _, err := os.Lstat(m.Root); err == nil {
-		return m, fmt.Errorf("%w: %s exists; use another name", ErrName, m.Root)
-	}
-	if err := os.MkdirAll(forks, 0o755); err != nil {
+	if err != nil {
 		return m, fmt.Errorf("make the worktree: %w", err)
 	}
+	m.Dir = filepath.Join(m.Root, inside)
 	_, err = os.Lstat(h.Store(m.Root))
 	m.fresh = err != nil
 	if err := m.fill(ctx, h, o); err != nil {
@@ -93,12 +95,17 @@ func (m *Made) fill(ctx context.Context, h taskdir.Home, o worldstate.Options) e
 	m.Left = base.Skipped
 	m.Nested = slices.DeleteFunc(there.Repositories(maxNested), func(dir string) bool { return m.Git && dir == "." })
 	if !m.Git {
+		if err := os.Remove(m.Root); err != nil {
+			return err
+		}
 		_, err = there.Fork(ctx, base.ID, m.Root)
+		m.made = err == nil
 		return err
 	}
 	if _, err := (worldstate.GitCommand{Top: m.From}).Run(ctx, "worktree", "add", "--quiet", "--detach", m.Root); err != nil {
 		return fmt.Errorf("make the worktree: %w", err)
 	}
+	m.made = true
 	here, err := open(h, &m.Worktree, m.Root, o)
 	if err != nil {
 		return err
@@ -116,18 +123,23 @@ func (m *Made) fill(ctx context.Context, h taskdir.Home, o worldstate.Options) e
 	return err
 }
 
-// maxNested bounds the repositories that are named.
-const maxNested = 16
+// maxNested bounds the repositories that are named, maxTries the numbers that are tried as a name.
+const maxNested, maxTries = 16, 1000
 
 // Remove removes a tree in which no task began, and its store if no earlier task used it.
 func (m *Made) Remove(ctx context.Context, h taskdir.Home) error {
 	ctx = context.WithoutCancel(ctx)
-	if _, err := os.Lstat(filepath.Join(m.Root, ".git")); m.Git && err == nil {
+	if m.Git && m.made {
 		if _, err := (worldstate.GitCommand{Top: m.From}).Run(ctx, "worktree", "remove", "--force", m.Root); err != nil {
 			return err
 		}
 	}
-	err := os.RemoveAll(m.Root)
+	var err error
+	if m.made {
+		err = os.RemoveAll(m.Root)
+	} else {
+		_ = os.Remove(m.Root) // it is empty, or another process's
+	}
 	if m.fresh {
 		err = errors.Join(err, os.RemoveAll(h.Store(m.Root)))
 	}

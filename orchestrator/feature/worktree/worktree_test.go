@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"anamnesis/opstream/op"
@@ -151,4 +152,42 @@ func reasons(c *Changes) string {
 		all = append(all, k.Path+": "+k.Reason)
 	}
 	return strings.Join(all, "\n")
+}
+
+// TestCreateAtOnce: of sessions that begin at the same time each gets a tree of its own.
+func TestCreateAtOnce(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	h := taskdir.Home{User: dir, State: filepath.Join(dir, "home")}
+	w := filepath.Join(dir, "w")
+	if out, err := exec.Command("git", "init", "-q", w).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	commit := exec.Command("git", "-C", w, "-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q", "--allow-empty", "-m", "one")
+	if out, err := commit.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	set(t, w, "f", "1")
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			m, err := Create(ctx, h, w, "", worldstate.Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got, _ := os.ReadFile(filepath.Join(m.Dir, "f")); string(got) != "1" {
+				t.Errorf("%s lacks a file", m.Dir)
+			}
+		})
+	}
+	wait.Wait()
+	if dirs, _ := os.ReadDir(w + "-forks"); len(dirs) != 4 {
+		t.Errorf("%d trees, want 4", len(dirs))
+	}
+	if _, err := Create(ctx, h, w, "2", worldstate.Options{}); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("error %v, want one of a name in use", err)
+	}
+	if got, _ := os.ReadFile(filepath.Join(w+"-forks", "2", "f")); string(got) != "1" {
+		t.Error("a name in use took the tree of that name away")
+	}
 }
