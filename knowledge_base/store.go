@@ -166,6 +166,21 @@ func (s *Store) Get(id string) (*card.Card, error) {
 	return st.Card.Clone(), nil
 }
 
+// Cards returns the cards of entries, in their order; one that was removed meanwhile is left out. A watched folder is
+// looked at once for all of them.
+func (s *Store) Cards(entries []Entry) []*card.Card {
+	_ = s.refreshWatched() // as in List
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []*card.Card
+	for _, e := range entries {
+		if st := s.cards[e.ID]; st != nil {
+			out = append(out, st.Card.Clone())
+		}
+	}
+	return out
+}
+
 // Opposing returns the ids of the cards that contradict the card id, whichever of
 // the two says so.
 func (s *Store) Opposing(id string) []string {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -379,5 +380,20 @@ func TestPutCancelled(t *testing.T) {
 	}
 	if _, err := s.Get("k1"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the card was written: %v", err)
+	}
+}
+
+// TestCards: the cards of a list are those that are still there, in its order.
+func TestCards(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	mustPut(t, s, newCard("a", "A", "the first"))
+	mustPut(t, s, newCard("b", "B", "the second"))
+	list := append([]Entry{{ID: "gone"}}, s.List()...)
+	var got []string
+	for _, c := range s.Cards(list) {
+		got = append(got, c.ID)
+	}
+	if want := []string{list[1].ID, list[2].ID}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

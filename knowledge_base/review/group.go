@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
 )
@@ -113,25 +112,17 @@ const (
 	KindDoubted Kind = "doubted" // reviewed, and past its date or contradicted
 )
 
-// Select returns those of the waiting cards that the filter fits; a card that was removed meanwhile is left out.
-func (f Filter) Select(store *knowledgebase.Store, waiting []knowledgebase.Entry) []*card.Card {
-	var out []*card.Card
-	words := strings.Fields(strings.ToLower(f.Words))
-	for _, e := range waiting {
-		kind := KindDoubted
-		if e.State == card.Draft {
-			if kind = KindDraft; e.Tainted {
-				kind = KindTainted
-			}
-		}
-		c, err := store.Get(e.ID)
-		if err != nil || f.Kind != "" && f.Kind != kind || f.Repo != "" && f.Repo != c.Scope.Repo {
-			continue
-		}
-		text := strings.ToLower(string(c.Source()))
-		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
-			out = append(out, c)
+// Matches reports whether the filter selects a card that waits.
+func (f Filter) Matches(c *card.Card) bool {
+	kind := KindDoubted
+	if c.State == card.Draft {
+		if kind = KindDraft; c.Provenance.Tainted {
+			kind = KindTainted
 		}
 	}
-	return out
+	if f.Kind != "" && f.Kind != kind || f.Repo != "" && f.Repo != c.Scope.Repo {
+		return false
+	}
+	text := strings.ToLower(string(c.Source()))
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(f.Words)), func(w string) bool { return !strings.Contains(text, w) })
 }

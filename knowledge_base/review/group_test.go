@@ -84,8 +84,10 @@ func TestFilter(t *testing.T) {
 		{review.Filter{Kind: review.KindDoubted}, ""},
 	} {
 		var got []string
-		for _, c := range tt.filter.Select(store, review.Waiting(store)) {
-			got = append(got, c.ID)
+		for _, c := range store.Cards(review.Waiting(store)) {
+			if tt.filter.Matches(c) {
+				got = append(got, c.ID)
+			}
 		}
 		if len(got) == 2 && got[0] > got[1] {
 			got[0], got[1] = got[1], got[0]

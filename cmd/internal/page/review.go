@@ -60,15 +60,19 @@ func (s *Server) waiting(r *http.Request) (*queue, error) {
 	for _, e := range all {
 		q.entries[e.ID] = e
 	}
-	for _, c := range (review.Filter{}).Select(s.store, all) {
+	var fit []*card.Card
+	for _, c := range s.store.Cards(all) {
 		q.Total++
+		if q.Matches(c) {
+			fit = append(fit, c)
+		}
 		if repo := c.Scope.Repo; repo != "" && !slices.Contains(q.Repos, repo) {
 			q.Repos = append(q.Repos, repo)
 		}
 	}
 	slices.Sort(q.Repos)
 	var err error
-	q.Groups, err = review.Groups(r.Context(), q.Select(s.store, all), q.By)
+	q.Groups, err = review.Groups(r.Context(), fit, q.By)
 	for _, g := range q.Groups {
 		q.Cards = append(q.Cards, g.Cards...)
 	}

@@ -74,12 +74,13 @@ func listed(c *card.Card, expired bool, counts usage.Counts) listedCard {
 }
 
 // rows makes the rows of entries; a card that was removed meanwhile has none.
-func (s *Server) rows(entries []knowledgebase.Entry) []listedCard {
-	var out []listedCard
+func (s *Server) rows(entries []knowledgebase.Entry) (out []listedCard) {
+	of := make(map[string]knowledgebase.Entry)
 	for _, e := range entries {
-		if c, err := s.store.Get(e.ID); err == nil {
-			out = append(out, listed(c, e.Expired, e.Counts))
-		}
+		of[e.ID] = e
+	}
+	for _, c := range s.store.Cards(entries) {
+		out = append(out, listed(c, of[c.ID].Expired, of[c.ID].Counts))
 	}
 	return out
 }
