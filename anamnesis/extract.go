@@ -294,7 +294,7 @@ func successes(recs []*record) []note.Statement {
 	return append(out, more...)
 }
 
-func onlyLooks(args string) bool { return shell.LooksOnly(shell.Command(args)) }
+func onlyLooks(args string) bool { return shell.ReadsOnly(shell.Command(args)) }
 
 func firstLine(texts []string) string {
 	for _, text := range texts {

@@ -139,7 +139,7 @@ func (c *Call) status(text string) (bad, fine, late bool) {
 	if c.HasExit && c.Exit == 0 && !c.Error {
 		return false, !traceback().MatchString(text), false
 	}
-	if _, bad = failure.Read(c.Output); why == "no hit" || bad && !c.HasExit && !c.Error && shell.LooksOnly(c.Command) {
+	if _, bad = failure.Read(c.Output); why == "no hit" || bad && !c.HasExit && !c.Error && shell.ReadsOnly(c.Command) {
 		return false, false, false
 	}
 	bad = bad || notSetUp().MatchString(text)

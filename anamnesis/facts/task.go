@@ -99,7 +99,7 @@ func (l *Log) Add(c Call) {
 			l.Before = collect(l.Before, testFailed(), text)
 		}
 	}
-	l.edited = l.edited || !tested && !shell.LooksOnly(c.Command)
+	l.edited = l.edited || !tested && !shell.ReadsOnly(c.Command)
 	if m := interpreters().FindString(c.Text); m != "" {
 		l.Env = m
 	}

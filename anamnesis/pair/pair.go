@@ -74,7 +74,7 @@ func Find(calls []Call) (out []Pair) {
 // read returns how a call ended. A failure without a telling line could be any, and a run of tests
 // that ran none shows nothing about them.
 func read(c *Call) (failure.Failure, ending) {
-	if c.Refused || shell.LooksOnly(c.Command) {
+	if c.Refused || shell.ReadsOnly(c.Command) {
 		return failure.Failure{}, unclear
 	}
 	f, bad := failure.Read(c.Output)
@@ -109,7 +109,7 @@ func (p *Pair) between(calls []Call, key string) {
 		} else if _, bad := failure.Read(c.Output); bad {
 			continue
 		}
-		if ran == "" || shell.LooksOnly(ran) {
+		if ran == "" || shell.ReadsOnly(ran) {
 			continue
 		}
 		add(&p.Ran, ran, maxRan)
@@ -134,8 +134,8 @@ func byproducts(calls []Call, key string) map[string]bool {
 	for i := range calls {
 		c := &calls[i]
 		wrote[c.Step] = append(wrote[c.Step], c.Wrote...)
-		alone := commandKey(c.Command) == key && shell.LooksOnly(cmp.Or(preparation(c.Command), "true"))
-		if c.Command != "" && !alone && !shell.LooksOnly(c.Command) {
+		alone := commandKey(c.Command) == key && shell.ReadsOnly(cmp.Or(preparation(c.Command), "true"))
+		if c.Command != "" && !alone && !shell.ReadsOnly(c.Command) {
 			mixed[c.Step] = true
 		}
 	}

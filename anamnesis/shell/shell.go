@@ -189,31 +189,6 @@ func outsideWord(w, dir string) bool {
 	return strings.Contains(w, "://") || Outside(w, dir)
 }
 
-// changing matches a program and the option by which it changes files or runs another program.
-var changing = Pattern(`^(sed -([nErsuz]*i|-in-place)|find -(exec|ok|delete|fprint|fls)|(sort|tree) -(\w*o|-output)|rg --pre|git --output)`)
-
-// LooksOnly reports whether a shell command consists of commands that only
-// show something.
-func LooksOnly(command string) bool {
-	simple, ok := sequence(command)
-	commands, err := Parse(command)
-	if !ok || err != nil || slices.ContainsFunc(commands, func(s Simple) bool { return slices.ContainsFunc(s.Redirects, Redirect.Writes) }) {
-		return false
-	}
-	return !slices.ContainsFunc(simple, func(words []string) bool {
-		if slices.ContainsFunc(words[1:], func(w string) bool { return changing().MatchString(words[0] + " " + w) }) {
-			return true
-		}
-		switch words[0] {
-		case "ls", "cat", "head", "tail", "wc", "grep", "egrep", "rg", "find", "pwd", "echo", "printf", "stat", "file", "tree", "sed", "cd", "sort", "uniq", "cut", "nl", "true":
-			return false
-		case "git":
-			return len(words) < 2 || !slices.Contains([]string{"status", "diff", "log", "show", "blame"}, words[1])
-		}
-		return true
-	})
-}
-
 // readers are programs that change nothing, each with those of its subcommands that do not; none: all.
 const readers = `ls cat head tail wc grep egrep fgrep pwd echo printf stat cd cut nl tr comm diff cmp jq du od basename dirname realpath which uname true false test [
 find sed sort tree rg
@@ -232,7 +207,7 @@ var (
 )
 
 // ReadsOnly reports whether a shell command certainly changes nothing, whatever files there are: it lists or pipes
-// known programs with known words. LooksOnly is milder: it says what a command is for.
+// known programs with known words.
 func ReadsOnly(command string) bool {
 	simple, ok := sequence(command)
 	commands, err := Parse(command)

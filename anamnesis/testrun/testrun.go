@@ -46,7 +46,7 @@ var aloneIn = shell.Pattern(`^\s*cd\s+\S+\s*&&|\d?>&\d|&>|\s+$`)
 // Parse reads a command, what it printed and its exit code. It reports false for what is no test run: a command that
 // only shows files, or one whose words and output name no test runner.
 func Parse(command, output string, exit int) (Result, bool) {
-	if shell.LooksOnly(command) {
+	if shell.ReadsOnly(command) {
 		return Result{}, false
 	}
 	output = quote.StripEscapes(strings.ReplaceAll(output, "\r", ""))
