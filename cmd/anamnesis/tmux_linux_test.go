@@ -518,7 +518,7 @@ passes:
 	d.types("/why\n")
 	d.sees("ANAMNESIS_BLOCK")
 	d.types("/blame notes.md:1\n")
-	d.sees("1  step 3  one\n", "\nstep 3 of ", "you      \"write both\" (op 2)", "call     WriteFile(notes.md) (op ", "undo     anamnesis jump ")
+	d.sees("1  task_1_write_both@3  one\n", "\nstep 3 of ", "you      \"write both\" (op 2)", "call     WriteFile(notes.md) (op ", "undo     anamnesis jump ")
 	d.types("/blame none.md\n")
 	d.sees("none.md: no such file or directory")
 	d.types("/search second\n")

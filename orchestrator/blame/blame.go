@@ -288,8 +288,3 @@ func (f *finder) read(out string) (*Answer, error) {
 	}
 	return a, nil
 }
-
-// Recorded reports whether a task or a session is known to have worked on the file.
-func (a *Answer) Recorded() bool {
-	return slices.ContainsFunc(a.Origins, func(o Origin) bool { return o.Task != "" })
-}

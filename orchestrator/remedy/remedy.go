@@ -37,7 +37,6 @@ const (
 	SandboxReadOnly Kind = "let commands write nothing"
 	SaveStore       Kind = "begin a store" // the store
 	FindStore       Kind = "name a store"
-	BlameNothing    Kind = "import sessions that edited a file"
 	AddressAgain    Kind = "give the model's address again"
 	JumpAlone       Kind = "jump without continuing the session"
 	Search          Kind = "search for published figures again"

@@ -11,7 +11,6 @@ import (
 
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/blame"
-	"anamnesis/orchestrator/remedy"
 	"anamnesis/worldstate"
 )
 
@@ -60,9 +59,6 @@ func (s *Service) Blame(ctx context.Context, dir, arg string) (*blame.Answer, er
 		}
 	}
 	a, err := q.Answer(ctx)
-	if err == nil && q.World == nil && !a.Recorded() {
-		err = remedy.With(Usagef("no task has worked in %s or above it, and no imported session on %s", q.Dir, q.Path), remedy.BlameNothing, "")
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,6 @@ func words(k remedy.Kind) string {
 		remedy.SandboxOff:      "--sandbox off runs it all the same",
 		remedy.SandboxReadOnly: "give commands a smaller directory, or --sandbox read-only",
 		remedy.SaveStore:       "'anamnesis world save --store %' begins one",
-		remedy.BlameNothing:    "'anamnesis import' reads past sessions of other agents; without any, 'git blame' knows",
 		remedy.FindStore:       "go to a directory in which a task ran, name a task with --task or a store with --store, or begin one with 'anamnesis world save'",
 		remedy.AddressAgain:    "give it again with --base-url",
 		remedy.JumpAlone:       "jump without --continue",

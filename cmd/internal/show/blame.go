@@ -21,16 +21,9 @@ const (
 // Blame says what wrote the lines of a file: each line with a label, and what is known of each label: in one line
 // for a file, in full for lines that were asked about.
 func Blame(a *blame.Answer) string {
-	task, several := "", false
-	for _, o := range a.Origins {
-		if o.Kind == blame.Step {
-			several = several || task != "" && task != o.Task
-			task = o.Task
-		}
-	}
 	labels, wide := make([]string, len(a.Origins)), 0
 	for i, o := range a.Origins {
-		labels[i] = blameLabel(o, several)
+		labels[i] = blameLabel(o)
 		wide = max(wide, len([]rune(labels[i])))
 	}
 	var b strings.Builder
@@ -70,13 +63,10 @@ func Blame(a *blame.Answer) string {
 }
 
 // blameLabel names an origin beside a line.
-func blameLabel(o blame.Origin, severalTasks bool) string {
+func blameLabel(o blame.Origin) string {
 	switch o.Kind {
 	case blame.Step:
-		if severalTasks {
-			return fmt.Sprintf("%s@%d", quote.Clip(o.Task, maxBlameTask), o.Step)
-		}
-		return fmt.Sprintf("step %d", o.Step)
+		return fmt.Sprintf("%s@%d", quote.Clip(o.Task, maxBlameTask), o.Step)
 	case blame.Commit:
 		return fmt.Sprintf("git %.8s", o.Commit)
 	case blame.User:
@@ -97,9 +87,9 @@ func BlameOrigin(o blame.Origin, live string) (head string, rows [][2]string) {
 	case blame.Commit:
 		row("title", "%s", line(o.Title))
 		row("more", "git show %.12s", o.Commit)
-		return view.Clean(fmt.Sprintf("before the first task: commit %.12s of %s, %s", o.Commit, o.Author, when)), rows
+		return view.Clean(fmt.Sprintf("no task wrote it: commit %.12s of %s, %s", o.Commit, o.Author, when)), rows
 	case blame.Before:
-		return "before the first task, in no commit of git", nil
+		return "no task wrote it, and it is in no commit of git", nil
 	case blame.Since:
 		if live != "" {
 			row("", "task %s is running: its step under way is saved when it ends", live)
