@@ -28,7 +28,12 @@ const (
 	maxInstructionFile = 1 << 20
 	maxInstructionDirs = 64 // from the repository's root down
 	maxFittings        = 16 // tries at making them fit
+	// maxNestedBytes bounds what one call adds of directories below the task's.
+	maxNestedBytes = 8 << 10
 )
+
+// InstructionPlaceholder is the place of the instructions in a prompt. An agent without it gets none.
+const InstructionPlaceholder = "${AGENTS_MD}"
 
 // instructionNames are the files that may hold a directory's instructions; the first that
 // exists is used.
@@ -44,15 +49,15 @@ type Instructions struct {
 	Faults []string
 }
 
-// ReadInstructions collects AGENTS.md, or else CLAUDE.md, of a directory and those above it up
-// to the repository's root. The text lists them from the root down; the nearest get room
-// first. The text is at most MaxInstructionBytes, and, if count is not nil, at most maxTokens
+// ReadInstructions collects AGENTS.md, or else CLAUDE.md, of the user's folders, and of a directory
+// and those above it up to the repository's root. The text lists the user's, then those from the root
+// down; the last get room first. The text is at most MaxInstructionBytes, and, if count is not nil, at most maxTokens
 // as count says. It names what it omits.
-func ReadInstructions(dir string, maxTokens int, count func(string) int) Instructions {
+func ReadInstructions(own []string, dir string, maxTokens int, count func(string) int) Instructions {
 	var out Instructions
 	var texts []string
-	for _, d := range ProjectDirs(dir) {
-		text, file, fault := readInstructions(d)
+	for i, d := range append(own[:len(own):len(own)], ProjectDirs(dir)...) {
+		text, file, fault := readInstructions(d, i < len(own))
 		if fault != "" {
 			out.Faults = append(out.Faults, fault)
 		}
@@ -93,17 +98,44 @@ func ProjectDirs(dir string) []string {
 	return []string{dir}
 }
 
-// readInstructions reads one directory's file. It follows no link out of the directory. An
-// empty path means that there is no file.
-func readInstructions(dir string) (text string, file op.SourceFile, fault string) {
+// Nested returns the instructions of the directories between a task's directory and files in it, the
+// nearest last. known has the directories that were looked at; they are added.
+func Nested(dir string, paths []string, known map[string]bool) string {
+	var below []string
+	for _, p := range paths {
+		for d := filepath.Dir(filepath.FromSlash(p)); d != "." && filepath.IsLocal(d) && !known[d]; d = filepath.Dir(d) {
+			known[d], below = true, append(below, d)
+		}
+	}
+	slices.Sort(below)
+	var files []op.SourceFile
+	var texts []string
+	for _, d := range below {
+		if text, file, _ := readInstructions(filepath.Join(dir, d), false); text != "" {
+			files, texts = append(files, file), append(texts, text)
+		}
+	}
+	return renderInstructions(files, texts, maxNestedBytes)
+}
+
+// readInstructions reads one directory's file. It follows no link out of the directory, unless the
+// directory is the user's own. An empty path means that there is no file.
+func readInstructions(dir string, own bool) (text string, file op.SourceFile, fault string) {
 	root, err := os.OpenRoot(dir)
+	if own && errors.Is(err, fs.ErrNotExist) {
+		return "", file, ""
+	}
 	if err != nil {
 		return "", file, fmt.Sprintf("%s: %s", dir, readFault(err))
 	}
 	defer root.Close()
 	for _, name := range instructionNames() {
 		path := filepath.Join(dir, name)
-		f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		open := root.OpenFile
+		if own { // a link leads to where the user keeps it
+			open, name = os.OpenFile, path
+		}
+		f, err := open(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

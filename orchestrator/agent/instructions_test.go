@@ -50,17 +50,17 @@ func TestInstructionOrder(t *testing.T) {
 		"repo/a/b": "repo/AGENTS.md repo/a/CLAUDE.md repo/a/b/AGENTS.md", "repo/a/b/c": "repo/AGENTS.md repo/a/CLAUDE.md repo/a/b/AGENTS.md",
 		"repo": "repo/AGENTS.md", ".": "AGENTS.md", "repo/empty": "repo/AGENTS.md repo/empty/AGENTS.md",
 	} {
-		in := ReadInstructions(filepath.Join(root, dir), 0, nil)
+		in := ReadInstructions(nil, filepath.Join(root, dir), 0, nil)
 		if got := paths(in); got != want || len(in.Faults) > 0 {
 			t.Errorf("%s: %s, %q; want %s", dir, got, in.Faults, want)
 		}
 	}
-	in := ReadInstructions(filepath.Join(root, "repo/a/b"), 0, nil)
+	in := ReadInstructions(nil, filepath.Join(root, "repo/a/b"), 0, nil)
 	want := fmt.Sprintf("--- %[1]s/repo/AGENTS.md\ntop\n\n--- %[1]s/repo/a/CLAUDE.md\nmiddle\n\n--- %[1]s/repo/a/b/AGENTS.md\nleaf", root)
 	if !strings.HasSuffix(in.Text, want) || strings.Contains(in.Text, "outside") {
 		t.Errorf("got %s", in.Text)
 	}
-	if in := ReadInstructions(filepath.Join(root, "repo/.git"), 0, nil); len(in.Files) != 1 {
+	if in := ReadInstructions(nil, filepath.Join(root, "repo/.git"), 0, nil); len(in.Files) != 1 {
 		t.Errorf("%+v", in.Files)
 	}
 }
@@ -73,7 +73,7 @@ func TestInstructionRoom(t *testing.T) {
 	})
 	leaf := filepath.Join(root, "leaf")
 	for _, c := range []struct{ tokens, far, near int }{{1 << 20, 3_884, 5_000}, {10_000, 3_884, 5_000}, {6_400, 0, 5_000}, {2_000, 0, 1_500}} {
-		in := ReadInstructions(leaf, c.tokens, func(s string) int { return len(s) / 4 })
+		in := ReadInstructions(nil, leaf, c.tokens, func(s string) int { return len(s) / 4 })
 		far, near := strings.Count(in.Text, "ü"), strings.Count(in.Text, "near\n")
 		if !utf8.ValidString(in.Text) || len(in.Text) > MaxInstructionBytes+1_000 || len(in.Text)/4 > c.tokens {
 			t.Errorf("%d tokens: %d bytes", c.tokens, len(in.Text))
@@ -85,7 +85,7 @@ func TestInstructionRoom(t *testing.T) {
 			t.Errorf("%d tokens: nothing is said of what was left out", c.tokens)
 		}
 	}
-	if in := ReadInstructions(leaf, 1, func(s string) int { return len(s) }); strings.Contains(in.Text, "near\nnear") {
+	if in := ReadInstructions(nil, leaf, 1, func(s string) int { return len(s) }); strings.Contains(in.Text, "near\nnear") {
 		t.Errorf("no room at all: %s", in.Text)
 	}
 }
@@ -110,5 +110,38 @@ func TestListing(t *testing.T) {
 	}
 	if _, err := Listing(filepath.Join(root, "none")); err == nil {
 		t.Error("no error for a directory that is not there")
+	}
+}
+
+// The instructions below a directory are those on the way to a file, the nearest last, each once.
+func TestNested(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"AGENTS.md": "root", "a/AGENTS.md": "of a", "a/b/CLAUDE.md": "of b", "c/AGENTS.md": "of c"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := make(map[string]bool)
+	for _, c := range []struct {
+		paths []string
+		want  string
+	}{
+		{[]string{"x.go", "../outside/y.go", "/etc/passwd"}, ""},
+		{[]string{"a/b/x.go"}, "of a|of b"},
+		{[]string{"a/b/y.go", "a/z.go"}, ""},
+		{[]string{"c/deep/er/x.go"}, "of c"},
+	} {
+		var got []string
+		for line := range strings.Lines(Nested(dir, c.paths, known)) {
+			if strings.HasPrefix(line, "of ") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%q: %q, want %s", c.paths, got, c.want)
+		}
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
@@ -24,6 +27,8 @@ type runner struct {
 	place  *workspace.Place
 	memory *memory.Memory
 	hooks  *hook.Runner
+	nested map[string]bool // directories whose instructions were looked for; guarded by mu
+	mu     sync.Mutex
 	checks gate.Checks
 	grace  time.Duration // see Options
 }
@@ -52,6 +57,7 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 	if writes {
 		r.place.RecordWrites(res.Writes, c.Spec.Edits && !res.IsError && !hooked, c.Spec.Command != "")
 	}
+	r.addNested(&res)
 	if c.Reminder != "" {
 		res.Text = strings.TrimRight(res.Text, "\n") + c.Reminder
 	}
@@ -69,6 +75,18 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Isolated: res.Isolated,
 		Display: res.Display, Parts: res.Parts, Repeats: c.Repeats, Millis: r.place.Now().Sub(start).Milliseconds(),
 	}, res.Record...)
+}
+
+// addNested adds to the result of a call the instructions of the directories whose files it read or wrote, each once.
+func (r *runner) addNested(res *tool.Result) {
+	if a := r.place.State().Opened.Agent; a == nil || !strings.Contains(a.Prompt, agent.InstructionPlaceholder) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if text := agent.Nested(r.place.Dir, slices.Concat(res.Reads, res.Writes), r.nested); text != "" {
+		res.Text = strings.TrimRight(res.Text, "\n") + "\n\n[instructions] " + text
+	}
 }
 
 // perform calls the tool. A call that changes something has a grace period if the program is asked

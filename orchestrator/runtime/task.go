@@ -430,7 +430,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	})
 	return &Task{
 		Ledger: ledger, Place: place, Memory: mem, opts: o, tools: tools, left: left, user: asked, features: f,
-		runner: &runner{place: place, memory: mem, hooks: f.hooks, checks: f.checks(), grace: o.Grace}, hold: found,
+		runner: &runner{place: place, memory: mem, hooks: f.hooks, nested: make(map[string]bool), checks: f.checks(), grace: o.Grace}, hold: found,
 	}, nil
 }
 

@@ -103,22 +103,21 @@ func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error)
 
 // The instructions may take a part of the EAS.
 const (
-	minInstructionTokens   = 1_000
-	instructionPartOfEAS   = 4
-	instructionPlaceholder = "${AGENTS_MD}"
+	minInstructionTokens = 1_000
+	instructionPartOfEAS = 4
 )
 
 // instructions reads the repository's instructions if the agent's prompt has a place for them.
 // The warnings name files that cannot be read.
-func instructions(prompt, dir, encoding string, eas int) (in agent.Instructions, warnings []string, err error) {
-	if !strings.Contains(prompt, instructionPlaceholder) {
+func (s *Service) instructions(prompt, dir, encoding string, eas int) (in agent.Instructions, warnings []string, err error) {
+	if !strings.Contains(prompt, agent.InstructionPlaceholder) {
 		return in, nil, nil
 	}
 	counter, err := tokens.ForEncoding(encoding)
 	if err != nil {
 		return in, nil, err
 	}
-	in = agent.ReadInstructions(dir, max(minInstructionTokens, eas/instructionPartOfEAS), counter.Count)
+	in = agent.ReadInstructions(s.Home.Instructions(), dir, max(minInstructionTokens, eas/instructionPartOfEAS), counter.Count)
 	for _, fault := range in.Faults {
 		warnings = append(warnings, fmt.Sprintf("warning: instructions are not read: %s", fault))
 	}
@@ -127,8 +126,8 @@ func instructions(prompt, dir, encoding string, eas int) (in agent.Instructions,
 
 // prompt is an agent's system prompt in a directory, with the instructions that it
 // quotes.
-func prompt(spec *agent.Spec, dir, encoding string, eas int) (text string, in agent.Instructions, warnings []string, err error) {
-	if in, warnings, err = instructions(spec.Prompt, dir, encoding, eas); err != nil {
+func (s *Service) prompt(spec *agent.Spec, dir, encoding string, eas int) (text string, in agent.Instructions, warnings []string, err error) {
+	if in, warnings, err = s.instructions(spec.Prompt, dir, encoding, eas); err != nil {
 		return "", in, warnings, err
 	}
 	listing, err := agent.Listing(dir)
@@ -143,7 +142,7 @@ func (s *Service) Prompt(spec *agent.Spec, dir string) (text string, warnings []
 	if dir, err = RealDir(dir); err != nil {
 		return "", nil, err
 	}
-	text, _, warnings, err = prompt(spec, dir, tokens.Fallback, instructionPartOfEAS*agent.MaxInstructionBytes)
+	text, _, warnings, err = s.prompt(spec, dir, tokens.Fallback, instructionPartOfEAS*agent.MaxInstructionBytes)
 	return text, warnings, err
 }
 
@@ -175,7 +174,7 @@ func (o *opening) brief(n *runtime.New, who *agent.Loaded) error {
 	}
 	spec := who.Spec
 	spec.Prompt = agent.ForModel(&spec, n.Model)
-	text, in, warnings, err := prompt(&spec, dir, n.Encoding, n.EAS)
+	text, in, warnings, err := o.prompt(&spec, dir, n.Encoding, n.EAS)
 	if o.client.Ask == nil {
 		limits := o.Limits
 		limits.Steps = cmp.Or(limits.Steps, state.DefaultMaxSteps)
@@ -201,7 +200,7 @@ func (o *opening) agentSince(st *state.State, resumed *op.TaskResumed) error {
 	if _, err := os.Stat(st.Opened.Dir); err != nil {
 		return nil // opening the task reports it
 	}
-	in, warnings, err := instructions(spec.Prompt, st.Opened.Dir, st.Opened.Encoding, st.Model.EAS)
+	in, warnings, err := o.instructions(spec.Prompt, st.Opened.Dir, st.Opened.Encoding, st.Model.EAS)
 	if err != nil {
 		return err
 	}

@@ -69,15 +69,31 @@ func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx con
 	if k == nil {
 		return text, nil
 	}
-	one := []skill.Skill{*k}
-	if _, waiting, err := skill.Approved(s.trust(), one); err != nil {
-		return "", err
-	} else if len(waiting) > 0 && (ask == nil || !ask(ctx, skill.Question(one))) {
-		return "", remedy.With(fmt.Errorf("/%s: the project brings it, and %w", k.Name, ErrNotApproved), remedy.ApproveSkills, "")
-	} else if err := skill.Approve(s.trust(), waiting); err != nil {
+	_, waiting, err := skill.Approved(s.trust(), []skill.Skill{*k})
+	if err == nil && len(waiting) > 0 {
+		if ask == nil || !ask(ctx, skill.Question(waiting)) {
+			return "", remedy.With(fmt.Errorf("/%s: the project brings it, and %w", k.Name, ErrNotApproved), remedy.ApproveSkills, "")
+		}
+		err = skill.Approve(s.trust(), waiting)
+	}
+	if err != nil {
 		return "", err
 	}
-	return quote.Squash(text) + "\n\n" + k.Expand(args), nil
+	out := quote.Squash(text) + "\n\n" + k.Expand(args)
+	if k.Path != "" {
+		return out, nil
+	}
+	if dir, err = RealDir(dir); err != nil {
+		return "", err
+	}
+	repo, err := s.Facts(dir) // of the built-in command
+	if err != nil {
+		return "", err
+	}
+	for _, f := range repo.Facts() {
+		out += "\n- From earlier tasks: " + f.String()
+	}
+	return out, nil
 }
 
 // ToolFolders returns the folders of command tools of a directory, the user's own first: no

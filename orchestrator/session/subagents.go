@@ -41,7 +41,7 @@ func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent
 // subagentPrompt returns the system prompt of a subagent in a directory. It omits what cannot
 // be read there.
 func (o *opening) subagentPrompt(spec *agent.Spec, dir string) string {
-	text, _, faults, err := prompt(spec, dir, tokens.Fallback, subagentInstructionEAS)
+	text, _, faults, err := o.prompt(spec, dir, tokens.Fallback, subagentInstructionEAS)
 	for _, fault := range faults {
 		o.client.note(fault)
 	}

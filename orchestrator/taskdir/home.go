@@ -236,6 +236,11 @@ func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
 // Agents is the folder of the user's own agent specs.
 func (h Home) Agents() string { return filepath.Join(h.Config, "agents") }
 
+// Instructions are the folders that hold the user's own instructions, this program's last.
+func (h Home) Instructions() []string {
+	return []string{filepath.Join(h.User, ".claude"), h.Config}
+}
+
 // Prices is the user's own table of what models cost.
 func (h Home) Prices() string { return filepath.Join(h.Config, "prices.yaml") }
 

@@ -60,6 +60,13 @@ type frontmatter struct {
 	UserOnly    bool   `yaml:"disable-model-invocation"`
 }
 
+// initBody is the text of the command that is built in.
+const initBody = `Write AGENTS.md for this repository, or improve the one that is there: what an agent needs in order to work here and cannot see at a glance.
+- Look at the files that say how it is built, tested and laid out; run the tests once. Of README and of other agents' files (CLAUDE.md, .cursorrules) keep what holds.
+- Name the commands that build and test, one test too; the layout in a few lines; the conventions that differ from what is usual; what fails here and what helps.
+- At most 60 lines. Nothing that you did not see or run. Leave what users wrote there as it is unless it is wrong.
+- Change that file alone, with one call, so that the user sees the change as one diff. $ARGUMENTS`
+
 // folder is a root of skills and commands.
 type folder struct {
 	files         fs.FS
@@ -94,7 +101,7 @@ func Read(config, home string, projects []string) (all []Skill) {
 		add(root.FS(), dir, dir, ".agents", ".claude")
 		root.Close()
 	}
-	return all
+	return append(all, Skill{Name: "init", Description: "write or improve AGENTS.md, from the files and from what earlier tasks showed", Command: true, Body: initBody})
 }
 
 // read returns what a directory holds; a missing one holds nothing. Commands in a directory below
