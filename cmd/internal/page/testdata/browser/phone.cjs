@@ -41,7 +41,6 @@ run(async (story, args) => {
   const row = desk.locator(".sessions li", { hasText: "decides and answers" });
   await row.getByText(`by the name ${new URL(args.proxy).host}`).waitFor();
   await story.accessible(desk, "the browsers with access");
-  await story.shot(desk, "access");
   await row.getByRole("button", { name: /^End session/ }).click();
   await desk.getByText("1 browser has access").waitFor();
 

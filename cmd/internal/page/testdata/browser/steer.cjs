@@ -4,6 +4,18 @@
 const assert = require("node:assert/strict");
 const { run, wait } = require("./harness.cjs");
 
+// tabTo presses Tab until what has the focus says that or has that class, as somebody without a pointer does.
+async function tabTo(page, text) {
+  for (let i = 0; i < 80; i++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((text) => {
+      const e = document.activeElement;
+      return (e.labels?.[0] ?? e).textContent.trim().startsWith(text) || `.${e.className}` === text;
+    }, text)) return;
+  }
+  assert.fail(`Tab does not lead to ${text}`);
+}
+
 const done = (page, text) => page.locator("#status", { hasText: text }).waitFor();
 
 run(async (story, args) => {
@@ -29,19 +41,29 @@ run(async (story, args) => {
   await page.locator(".ops .what", { hasText: "tail -f notes.txt" }).last().waitFor();
   assert.equal(await question.count(), 0, "a question that was answered is still shown");
 
-  await page.getByLabel("To the agent").fill("Mind the gap.");
-  await page.getByRole("button", { name: "Send" }).click();
+  // From here on by the keyboard alone.
+  await tabTo(page, "To the agent");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("Mind the gap.");
+  await page.keyboard.press("Enter");
   await done(page, "Sent.");
 
-  await page.locator("#step-1").click();
-  await page.locator("#detail").getByRole("link", { name: "jump here…" }).click();
+  await tabTo(page, ".step");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement.id === "opened" && document.activeElement.textContent === "Step 1");
+  await tabTo(page, "jump here…");
+  await page.keyboard.press("Enter");
   await page.locator("pre", { hasText: "is running and would jump when its present step is complete" }).waitFor();
   await story.accessible(page, "the plan of a jump");
-  await page.getByLabel("Reason").fill("not that way");
-  await page.getByRole("button", { name: "Jump" }).click();
+  await tabTo(page, "Reason");
+  await page.keyboard.type("not that way");
+  await page.keyboard.press("Enter");
   await done(page, "The task jumps when its present step is complete.");
 
-  await page.getByRole("button", { name: "End the turn" }).click();
+  await tabTo(page, "End the turn");
+  await page.keyboard.press("Enter");
   await done(page, "The turn ends");
   await page.locator("#standing", { hasText: "interrupted" }).waitFor();
 });
