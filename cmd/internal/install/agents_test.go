@@ -177,10 +177,10 @@ func newStage(t *testing.T, p player, programs, bin, state, url string) *stage {
 }
 
 // install installs this program for the agent, and takes it out again in the end.
-func (s *stage) install() {
+func (s *stage) install(flags ...string) {
 	t, p := s.T, s.p
 	before := s.files()
-	s.anamnesis("install", "--all", "--yes")
+	s.anamnesis(append([]string{"install", "--all", "--yes"}, flags...)...)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s printed: %s", p.agent, s.out)
@@ -514,6 +514,47 @@ func TestAgentsInTurn(t *testing.T) {
 			t.Errorf("%s, after %d other agents, is told %v: %.300q", p.agent, i, found, told)
 		} else if rest := strings.TrimPrefix(told, want); i >= 2 && !strings.ContainsAny(rest[:2], `"<`+"\n") {
 			t.Errorf("%s is told more: %.300q", p.agent, rest)
+		}
+	}
+}
+
+// TestAllowed: with the rules of --allow-reads a tool that only reads is called where Claude Code and Gemini CLI would
+// otherwise ask, and nobody is there to answer; a jump is not. Codex does not ask for it.
+func TestAllowed(t *testing.T) {
+	programs := agentsPrograms(t)
+	if !*nightly {
+		t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
+	}
+	bin := built(t)
+	ask := map[sessions.Agent][]string{ // opencode asks for nothing, and Kimi Code not without a terminal
+		sessions.Claude: {"--model", "claude-sonnet-4-5", "-p"},
+		sessions.Codex:  {"exec", "--json", "--dangerously-bypass-hook-trust", "--skip-git-repo-check"},
+		sessions.Gemini: {"--skip-trust", "--approval-mode", "default", "-o", "stream-json", "-m", "gemini-2.5-pro", "-p"},
+	}
+	for _, p := range players() {
+		for _, flags := range [][]string{nil, {"--allow-reads"}} {
+			if ask[p.agent] == nil {
+				continue
+			}
+			t.Run(fmt.Sprint(p.agent, flags), func(t *testing.T) {
+				m := newModel(t, nil)
+				s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
+				s.p.args = ask[p.agent]
+				s.install(flags...)
+				s.project()
+				look := p.jump(object{})
+				look.name = strings.Replace(look.name, "jump_to_step", "timeline", 1)
+				m.script = []reply{{text: "Where am I?", calls: []call{look}},
+					{text: "Back.", calls: []call{p.jump(object{"step": 0, "reason": "x"})}}, {text: "Done."}}
+				s.play(m.URL, "Look.")
+				all := strings.Join(m.requests, "\n")
+				if got, want := strings.Contains(all, "ops · at step 0"), flags != nil || p.agent == sessions.Codex; got != want {
+					t.Errorf("its model sees the timeline: %v, want %v", got, want)
+				}
+				if got, want := strings.Contains(all, "not jumped: step 0"), p.agent == sessions.Codex; got != want {
+					t.Errorf("its model jumps: %v, want %v", got, want)
+				}
+			})
 		}
 	}
 }
