@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -74,10 +75,37 @@ func Create(ctx context.Context, h taskdir.Home, from, name string, o worldstate
 	m.Dir = filepath.Join(m.Root, inside)
 	_, err = os.Lstat(h.Store(m.Root))
 	m.fresh = err != nil
-	if err := m.fill(ctx, h, o); err != nil {
+	err = m.fill(ctx, h, o)
+	own, there := filepath.Join(m.From, ".anamnesis"), filepath.Join(m.Root, ".anamnesis") // in no snapshot
+	if _, missing := os.Lstat(there); err == nil && missing != nil {
+		if err = os.CopyFS(there, os.DirFS(own)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = m.trust(h)
+	}
+	if err != nil {
 		return m, errors.Join(err, m.Remove(ctx, h))
 	}
 	return m, nil
+}
+
+// trust approves in the tree what the user approved in the other directory, for the same content.
+func (m *Made) trust(h taskdir.Home) error {
+	t := consent.OpenTrust(h.Approvals())
+	all, err := t.List()
+	var same []consent.Approval
+	for _, a := range all {
+		if rel, err := filepath.Rel(m.From, a.Dir); err == nil && filepath.IsLocal(rel) {
+			a.Dir = filepath.Join(m.Root, rel)
+			same = append(same, a)
+		}
+	}
+	if err != nil || len(same) == 0 {
+		return err
+	}
+	return t.Approve(same...)
 }
 
 // fill makes the tree with the other directory's present files. Their snapshot goes into the store that the tree's
