@@ -88,6 +88,8 @@ func randomWork(r *rand.Rand, steps int) string {
 // TestBlameReplay compares what wrote each line of the files of a long task with a replay: an id is given to each
 // line at the step in which it appears, and carried through every snapshot by a longest common subsequence.
 func TestBlameReplay(t *testing.T) {
+	t.Parallel()
+	heavy(t)
 	const steps = 300
 	dir := t.TempDir()
 	home, world := filepath.Join(dir, "home"), filepath.Join(dir, "w")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"anamnesis/cmd/internal/show"
+	"anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/blame"
 )
 
@@ -40,8 +41,8 @@ func (s *Server) showBlame(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return refuse(http.StatusNotFound, "What wrote the line cannot be said: %v", err)
 	}
-	d := detail{Task: task, Path: taskPath(task), Back: fmt.Sprintf("%s/steps/%d", taskPath(task), step)}
-	d.Title = fmt.Sprintf("Line %d of %s", line, path)
+	d := detail{Task: task, Path: taskPath(task), Back: taskPath(task)}
+	d.Title = term.Clean(fmt.Sprintf("Line %d of %s", line, path))
 	for _, o := range a.Origins {
 		b := blamed{Step: o.Step, Ops: o.Calls}
 		if o.Task != "" {
