@@ -229,11 +229,17 @@ func (s *Session) Say(ctx context.Context, text string) error {
 	return s.task.Ledger.Say(ctx, text, op.SourceSteer)
 }
 
-// Request records what the user wants next. Run answers it.
+// UnsentError is why a request was not recorded. The session goes on.
+type UnsentError struct{ Err error }
+
+func (e *UnsentError) Error() string { return e.Err.Error() }
+func (e *UnsentError) Unwrap() error { return e.Err }
+
+// Request records what the user wants next. Run answers it. Errors: *UnsentError.
 func (s *Session) Request(ctx context.Context, text string) error {
 	text, err := s.service.expand(ctx, s.Dir, text, s.client.Trust)
 	if err != nil {
-		return err
+		return &UnsentError{err}
 	}
 	return s.task.Request(ctx, text)
 }

@@ -288,6 +288,8 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 		}
 	case b.IsError:
 		dot, how = paint.Red.Render("●"), "failed"
+	case len(b.Parts) > 0 && b.Display != "": // an image
+		how = b.Display
 	}
 	if how != "" {
 		how = "  " + paint.Faint.Render(how)
@@ -321,6 +323,8 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 				m.print("  " + l)
 			}
 		}
+	case b.Exit == nil && result.Prints(b):
+		m.folded(term.Shortened(result.ToUser(b.Text), term.HeadLines, term.TailLines, int(b.Cut), fmt.Sprintf(": /out %d", step)))
 	case b.Exit != nil:
 		m.folded(term.Folded(term.Command(c.Args), result.ToUser(term.Result(b.Text)), *b.Exit, int(b.Cut), fmt.Sprintf(": /out %d", step)))
 	}

@@ -359,6 +359,10 @@ func (m *screen) turnEnded(msg turnMsg) tea.Cmd {
 	if m.leaving || m.o.Once && m.plan == "" {
 		return m.quit()
 	}
+	if unsent := new(session.UnsentError); errors.As(msg.err, &unsent) {
+		m.giveBack(m.asking)
+		return nil
+	}
 	cmd := m.changes()
 	if msg.err != nil {
 		cmd = m.close()
@@ -395,6 +399,7 @@ func (m *screen) reclaim() *session.Session {
 // send starts a turn with a request.
 func (m *screen) send(text string) tea.Cmd {
 	m.printRequest(text)
+	m.asking = text
 	text = m.queue.With(text)
 	s := m.reclaim()
 	if s == nil {

@@ -5,6 +5,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 		case *op.ToolCalled:
 			calls[b.Call] = b.Args
 		case *op.ToolReturned:
-			if b.Exit == nil {
+			if !result.Prints(b) {
 				break
 			}
 			at := uint64(o.Step)
@@ -87,7 +88,7 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 			}
 			lines := term.Shortened(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut),
 				fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
-			lines = append([]string{paint.Bold.Render("$ " + term.Clean(term.Command(calls[b.Call])))},
+			lines = append([]string{paint.Bold.Render("$ " + term.Clean(cmp.Or(term.Command(calls[b.Call]), b.Name+" "+calls[b.Call])))},
 				append(lines, paint.Faint.Render(result.Exited(b)))...)
 			texts = append(texts, strings.Join(lines, "\n"))
 		}

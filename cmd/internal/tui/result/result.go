@@ -25,8 +25,17 @@ func ToUser(text string) string {
 		"You chose ").Replace(text)
 }
 
+// Prints reports whether a result is what a program printed, or an MCP server returned: a user sees
+// it folded, and in full with /out.
+func Prints(b *op.ToolReturned) bool {
+	return b.Exit != nil || strings.HasPrefix(b.Name, tool.MCPPrefix) && !b.Refused
+}
+
 // Exited describes how a command ended: its exit code and duration, or what ended it.
 func Exited(b *op.ToolReturned) string {
+	if b.Exit == nil {
+		return Duration(b.Millis)
+	}
 	if notice.Halted(b) != "" {
 		how, _, _ := strings.Cut(b.Display, ":")
 		return how
