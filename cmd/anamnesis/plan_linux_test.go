@@ -58,6 +58,12 @@ func TestPlanMode(t *testing.T) {
 	d.sees("The second plan.", "Carry this plan out?")
 	d.press("Escape")
 	d.gone("Carry this plan out?")
+	d.press("BTab")
+	d.sees("approval ask")
+	d.press("BTab", "BTab")
+	d.sees("Carry this plan out?") // the plan is there again
+	d.press("Escape")
+	d.gone("Carry this plan out?")
 	d.press("C-c")
 	d.sees("Ctrl-C again to leave")
 	d.press("C-c")

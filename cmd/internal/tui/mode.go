@@ -54,6 +54,9 @@ func (m *screen) setMode(mode string, plan bool) tea.Cmd {
 	}
 	m.say(map[bool]string{true: "plan mode: the agent reads and asks, and ends with a plan", false: "approval " + mode}[plan])
 	if !m.running {
+		if plan {
+			m.proposePlan()
+		}
 		return nil
 	}
 	ctx, s := m.ctx, m.s

@@ -88,6 +88,7 @@ func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
 
 // setState shows a task, or a new one, in the mode in which it is opened next.
 func (m *screen) setState(st *state.State) {
+	m.plan = ""
 	if m.st = st; m.o.Settings.Plan != nil {
 		st.Grants.Plan = *m.o.Settings.Plan
 	}
