@@ -327,13 +327,11 @@ func (m *screen) printTodos(todos []op.Todo) {
 // thoughtsVerb prints the reasoning of a step's reply, or of all replies since the last request.
 func (m *screen) thoughtsVerb(args []string) tea.Cmd {
 	svc, task, step := m.o.Service, m.o.Task, -1
-	if len(args) > 0 {
-		n, err := strconv.Atoi(args[0])
-		if err != nil || n < 0 {
-			m.fail(fmt.Errorf("/thoughts %s: want the number of a step", args[0]))
-			return nil
-		}
+	if n, err := strconv.Atoi(strings.Join(args, "")); err == nil && n >= 0 {
 		step = n
+	} else if len(args) > 0 {
+		m.fail(fmt.Errorf("/thoughts %s: want the number of a step", args[0]))
+		return nil
 	}
 	return m.withTask(func() (string, error) { return report.Thoughts(svc, task, step) })
 }
