@@ -76,29 +76,40 @@ type output struct {
 	} `json:"hookSpecificOutput"`
 }
 
+// describe adds to an input what every event has. It reads the task's state, which a goroutine in the background may not.
+func (r *Runner) describe(event string, input map[string]any) map[string]any {
+	opened, mode := &r.place.State().Opened, r.mode()
+	session := r.place.ID // a new task has recorded nothing yet
+	if parent := opened.ParentTask(); parent != "" {
+		session, input["agent_id"], input["agent_type"] = parent, r.place.ID, opened.ParentAgent()
+	}
+	maps.Copy(input, map[string]any{
+		"session_id": session, "transcript_path": filepath.Join(r.place.Home.Task(r.place.ID), "ops"), "cwd": r.place.Dir,
+		"permission_mode": cmp.Or(map[approval.Mode]string{"ask": "default", "edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}[mode], string(mode)),
+		"hook_event_name": event,
+	})
+	return input
+}
+
 // run runs the hooks of an event that match a name, one after the other.
 func (r *Runner) run(ctx context.Context, event string, input map[string]any, names ...string) (s said) {
-	for _, h := range of(r.hooks, event, names...) {
-		st := &r.place.State().Opened
-		session := r.place.ID // a new task has recorded nothing yet
-		if parent := st.ParentTask(); parent != "" {
-			session, input["agent_id"], input["agent_type"] = parent, r.place.ID, st.ParentAgent()
-		}
-		maps.Copy(input, map[string]any{
-			"session_id": session, "transcript_path": filepath.Join(r.place.Home.Task(r.place.ID), "ops"), "cwd": r.place.Dir,
-			"permission_mode": cmp.Or(map[approval.Mode]string{"ask": "default", "edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}[r.mode()], string(r.mode())),
-			"hook_event_name": event,
-		})
-		ran := &op.HookRan{Event: event, Hook: h.Command}
+	if hooks := of(r.hooks, event, names...); len(hooks) > 0 {
+		r.runAll(ctx, hooks, r.describe(event, input), &s)
+	}
+	return s
+}
+
+func (r *Runner) runAll(ctx context.Context, hooks []Hook, input map[string]any, s *said) {
+	for _, h := range hooks {
+		ran := &op.HookRan{Event: h.Event, Hook: h.Command}
 		ran.Call, _ = input["tool_use_id"].(string)
 		begun := r.place.Now()
-		r.call(ctx, h, input, ran, &s)
+		r.call(ctx, h, input, ran, s)
 		ran.Millis = r.place.Now().Sub(begun).Milliseconds()
 		if ran.Said != "" || ran.Decision != "" {
 			s.ran = append(s.ran, ran)
 		}
 	}
-	return s
 }
 
 // call runs one hook and adds what it said.
@@ -263,11 +274,14 @@ func (r *Runner) Stop(ctx context.Context, answer string) []op.Body {
 
 // Notify runs the hooks of a question in the background. kind is Claude Code's name for it.
 func (r *Runner) Notify(kind, text string) {
-	if len(of(r.hooks, notification, kind)) == 0 {
+	hooks := of(r.hooks, notification, kind)
+	if len(hooks) == 0 {
 		return
 	}
+	input := r.describe(notification, map[string]any{"message": text, "notification_type": kind})
 	r.work.Go(func() {
-		s := r.run(r.background, notification, map[string]any{"message": text, "notification_type": kind}, kind)
+		var s said
+		r.runAll(r.background, hooks, input, &s)
 		_ = r.place.Journal.Post(context.Background(), s.ran...) // the task reports what keeps its stream from being written
 	})
 }
