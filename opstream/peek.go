@@ -2,6 +2,7 @@ package opstream
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -33,19 +34,16 @@ func Peek(dir string, seq uint64) (Record, error) {
 		return Record{}, err
 	}
 	defer f.Close()
-	lines, begins := segments.NewLineReader(f, 0, size), []byte(wire.WordVersion+strconv.FormatUint(seq, 10)+wire.WordAck)
-	for {
+	begins := []byte(wire.WordVersion + strconv.FormatUint(seq, 10) + wire.WordAck)
+	for lines := segments.NewLineReader(f, 0, size); ; {
 		line, _, state, err := lines.Next()
-		switch {
-		case err != nil:
-			return Record{}, err
-		case state == segments.LineEnd:
-			return Record{}, none
-		case !bytes.HasPrefix(line, begins):
-			continue
+		if err != nil || state == segments.LineEnd {
+			return Record{}, cmp.Or(err, none)
 		}
 		var e wire.Envelope
-		if err := wire.ParseLine(line, &e); err != nil {
+		if !bytes.HasPrefix(line, begins) {
+			continue
+		} else if err := wire.ParseLine(line, &e); err != nil {
 			return Record{}, fmt.Errorf("record %d of %s: %w: %w", seq, dir, ErrCorrupt, err)
 		}
 		return recordOf(&e, fsys, dir, e.Ack)

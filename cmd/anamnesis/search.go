@@ -39,20 +39,18 @@ the last one.`,
 			if q.Most < 1 || q.Most > 1000 {
 				return exit.Usagef("-n %d: want 1 to 1000", q.Most)
 			}
-			dir := ""
-			if here {
-				dir = "."
+			if q.Words = strings.Join(args, " "); here {
+				q.Here = "."
 			}
-			q.Words = strings.Join(args, " ")
 			line := view.NewProgress(a.stderr)
-			found, err := svc.Search(cmd.Context(), q, dir, line.Tasks)
+			found, err := svc.Search(cmd.Context(), q, line.Tasks)
 			line.Clear()
 			if errors.Is(err, search.ErrNoWords) {
 				return exit.Usagef("%s: %w; name a word, a path or a part of an error", strconv.Quote(view.Line(q.Words, 60)), err)
 			} else if err != nil {
 				return err
 			}
-			for _, n := range show.SearchNotes(found) {
+			for _, n := range found.Notes {
 				a.notef("%s", view.Line(n, 500))
 			}
 			return a.show(found, func() { a.printf("%s", show.Search(found, a.width(), "")) })
@@ -60,23 +58,25 @@ the last one.`,
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "tasks of this directory's repository alone")
 	cmd.Flags().BoolVar(&q.Errors, "errors", false, "errors alone")
-	cmd.Flags().StringVar(&since, "since", "", "not what is older: 2026-11-02, or 12h, 3d, 2w ago")
+	cmd.Flags().StringVar(&since, "since", "", "not what is older: 2026-11-02, or 3d for three days ago")
 	cmd.Flags().IntVarP(&q.Most, "number", "n", search.DefaultMost, "how many tasks to show")
 	return a.jsonFlag(cmd, "a JSON object")
 }
 
-// parseSince reads a day, or how long ago.
-func parseSince(text string, now time.Time) (time.Time, error) {
+// parseSince reads a day, or how many days ago.
+func parseSince(text string, now time.Time) (since time.Time, err error) {
 	if text == "" {
-		return time.Time{}, nil
+		return since, nil
 	}
-	if day, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
-		return day, nil
+	if days, found := strings.CutSuffix(text, "d"); found {
+		n, err := strconv.ParseUint(days, 10, 14)
+		since = now.AddDate(0, 0, -int(n))
+		if err == nil {
+			return since, nil
+		}
 	}
-	hours := map[byte]int{'h': 1, 'd': 24, 'w': 7 * 24}[text[len(text)-1]]
-	n, err := strconv.Atoi(text[:len(text)-1])
-	if err != nil || n < 0 || n > 10_000 || hours == 0 {
-		return time.Time{}, exit.Usagef("--since %q: want a day such as 2026-11-02, or 12h, 3d or 2w", text)
+	if since, err = time.ParseInLocation(time.DateOnly, text, time.Local); err != nil {
+		err = exit.Usagef("--since %q: want a day such as 2026-11-02, or 3d for three days ago", text)
 	}
-	return now.Add(-time.Duration(n*hours) * time.Hour), nil
+	return since, err
 }

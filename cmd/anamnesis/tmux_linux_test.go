@@ -523,7 +523,7 @@ passes:
 	d.sees("none.md: no such file or directory")
 	d.types("/search second\n")
 	d.sees("step 2 · ", "Bash echo second", "\n  /jump 2\n")
-	d.types("/search --errors second\n")
+	d.types("/search nowhere\n")
 	d.sees("nothing found; sessions of other agents")
 	d.types("/search *\n")
 	d.sees("/search: no word to look for")

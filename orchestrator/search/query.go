@@ -109,46 +109,32 @@ func inflected(w string) (stem string, ok bool) {
 	return string([]rune(w)[:max(4, n-2)]), true
 }
 
-// Limits of what is shown of a text.
-const (
-	maxPieceBytes   = 160
-	maxExcerptBytes = 240
-)
+// excerptWords is how many words of a text are shown.
+const excerptWords = 30
 
-// excerpt returns the part of a text that has the most terms, on one line.
+// excerpt returns the part of a text that has the most of the terms, on one line.
 func (t terms) excerpt(s string) string {
-	var pieces []string
-	for line := range strings.Lines(s) {
-		for line = strings.TrimSpace(line); line != ""; {
-			n := len(line)
-			if n > maxPieceBytes {
-				n = max(1, strings.LastIndexByte(line[:maxPieceBytes], ' ')+1)
-				if n == 1 {
-					n = max(1, len(strings.ToValidUTF8(line[:maxPieceBytes], "")))
-				}
+	wanted := map[string]bool{}
+	for _, term := range t {
+		for _, w := range term.words {
+			wanted[w] = true
+		}
+	}
+	fields := strings.Fields(s)
+	best, most, sum := 0, 0, 0
+	has := make([]int, len(fields))
+	for i, f := range fields {
+		retrieval.Words(f, func(w string) {
+			if stem, ok := inflected(w); wanted[w] || ok && slices.ContainsFunc(t, func(o term) bool { return strings.HasPrefix(o.words[0], stem) }) {
+				has[i] = 1
 			}
-			pieces, line = append(pieces, line[:n]), strings.TrimSpace(line[n:])
+		})
+		if sum += has[i]; i >= excerptWords {
+			sum -= has[i-excerptWords]
+		}
+		if sum > most {
+			best, most = max(0, i-excerptWords*2/3), sum
 		}
 	}
-	best, most := 0, -1
-	for i, p := range pieces {
-		score := 0
-		seen := map[string]bool{}
-		retrieval.Words(p, func(w string) { seen[w] = true })
-		for _, term := range t {
-			for _, w := range term.words {
-				stem, ok := inflected(w)
-				if seen[w] || ok && strings.Contains(strings.ToLower(p), stem) {
-					score++
-				}
-			}
-		}
-		if score > most {
-			best, most = i, score
-		}
-	}
-	if len(pieces) == 0 {
-		return ""
-	}
-	return quote.OneLine(strings.Join(pieces[best:], " "), maxExcerptBytes)
+	return quote.OneLine(strings.Join(fields[best:], " "), 8*excerptWords)
 }

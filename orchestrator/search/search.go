@@ -9,43 +9,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
 )
 
 // Query is what is looked for.
 type Query struct {
 	Words  string    // and phrases in double quotes
 	Since  time.Time // zero: whenever
-	Here   string    // the top of a repository, or a directory: tasks within it alone; empty: everywhere
-	Repo   string    // with Here: also tasks of the repository of this name, if it has a host
-	Errors bool      // errors alone
+	Here   string    // a directory: tasks of its repository alone; empty: all
+	Errors bool      // alone
 	Most   int       // hits; 0: DefaultMost
 }
 
-// DefaultMost is how many hits a query has. maxAlike times as many tasks are looked at: of those that say the same, one
-// is shown.
-const (
-	DefaultMost = 10
-	maxAlike    = 4
-	mostTexts   = 2_000 // the best ones, which are grouped by task
-)
+// DefaultMost is how many hits a query has.
+const DefaultMost = 10
 
-// leastShare is the share of the best score below which nothing is shown: such texts have a common word of the query alone.
-const leastShare = 0.3
+const (
+	mostTexts  = 2_000 // the best ones, which are grouped by task
+	maxAlike   = 4     // times as many tasks are looked at as shown: of those that say the same, one is
+	leastShare = 0.3   // of the best score: what is below has a common word of the query alone
+)
 
 // Found is what a query found.
 type Found struct {
 	Hits  []Hit    `json:"hits"`
 	Notes []string `json:"notes,omitempty"` // on what was not looked for, and on the index
-	// Damaged counts the tasks whose streams cannot be read to the end.
-	Damaged int `json:"damaged,omitempty"`
 }
 
 // Hit is the best place of one task.
@@ -72,76 +69,64 @@ func Find(ctx context.Context, h taskdir.Home, q Query, progress func(read, of i
 		return nil, ErrNoWords
 	}
 	f := &Found{Hits: []Hit{}}
+	note := func(format string, args ...any) { f.Notes = append(f.Notes, fmt.Sprintf(format, args...)) }
 	if cut {
-		f.note("the query is long: its first %d words are looked for", maxTerms)
+		note("the query is long: its first %d words are looked for", maxTerms)
 	}
-	x, err := open(ctx, h)
-	if err == nil {
-		err = f.find(ctx, x, t, q, progress)
+	find := func(x *index, err error) error {
+		if err != nil {
+			return err
+		}
+		if err = x.update(ctx, progress); err == nil {
+			err = f.find(ctx, x, t, q)
+		}
+		return errors.Join(err, x.db.Close())
 	}
-	if why := unusable(err); why != "" {
-		f.note("the index %s and is built again", why)
-		if err = x.discard(); err == nil {
-			if x, err = open(ctx, h); err == nil {
-				err = f.find(ctx, x, t, q, progress)
-			}
+	err := find(open(ctx, h))
+	if code := codeOf(err); errors.Is(err, errOther) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB {
+		note("the index is damaged or of another version, and is built again")
+		if err = Remove(h); err == nil {
+			err = find(open(ctx, h))
 		}
 	}
-	if err != nil && ctx.Err() == nil { // such as a full disk or a home that cannot be written
-		if full(err) {
-			err = errors.Join(err, x.discard()) // others need the room more
+	if err != nil && ctx.Err() == nil {
+		note("the index cannot be kept, so that this search reads all tasks: %v", err)
+		if codeOf(err) == sqlite3.SQLITE_FULL {
+			_ = Remove(h) // others need the room more
 		}
-		f.note("the index cannot be kept, so that this search reads all tasks: %v", err)
-		if x, err = connect(ctx, h, "file::memory:?", nil); err == nil {
-			err = f.find(ctx, x, t, q, progress)
-		}
+		err = find(connect(ctx, h, "file::memory:?"))
 	}
 	return f, err
 }
 
-func (f *Found) note(format string, args ...any) {
-	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
-}
-
-// find uses an index, and closes it.
-func (f *Found) find(ctx context.Context, x *index, t terms, q Query, progress func(read, of int)) (err error) {
-	defer func() { err = errors.Join(err, x.db.Close()) }()
-	if err := x.update(ctx, progress); err != nil {
-		return err
-	}
-	known, err := x.tasks(ctx)
-	if err != nil {
-		return err
-	}
-	f.Damaged = 0
-	var here []string
-	for _, r := range known {
-		if r.damage != "" {
-			f.Damaged++
-		}
-		if rel, err := filepath.Rel(q.Here, r.dir); err == nil && filepath.IsLocal(rel) || strings.Contains(q.Repo, "/") && r.repo == q.Repo {
-			here = append(here, fmt.Sprint(r.n))
-		}
-	}
-	where := []string{"true"}
+func (f *Found) find(ctx context.Context, x *index, t terms, q Query) error {
+	where := "true"
 	if q.Errors {
-		where = append(where, fmt.Sprintf("rowid & %d = %d", 1<<kindBits-1, Failure))
+		where += fmt.Sprintf(" AND rowid & %d = %d", 1<<kindBits-1, Failure)
 	}
 	if q.Here != "" {
-		where = append(where, fmt.Sprintf("rowid >> %d IN (%s)", seqBits+kindBits, strings.Join(here, ", ")))
+		dir, err := taskdir.WorldDir(q.Here)
+		if err != nil {
+			return err
+		}
+		top, _, _ := worldstate.Identity(dir)
+		where += fmt.Sprintf(" AND rowid >> %d IN (SELECT n FROM tasks WHERE substr(dir || '/', 1, length(%[2]s) + 1) = %[2]s || '/' OR repo = %[3]s AND repo LIKE '%%/%%')",
+			seqBits+kindBits, literal(top), literal(worldstate.RepositoryName(dir)))
 	}
 	if !q.Since.IsZero() {
-		where = append(where, fmt.Sprintf("rowid >> %d & %d >= (SELECT min(seq) FROM hours WHERE n = rowid >> %d AND hour >= %d)",
-			kindBits, 1<<seqBits-1, seqBits+kindBits, q.Since.Unix()/3600))
+		where += fmt.Sprintf(" AND rowid >> %d & %d >= (SELECT min(seq) FROM hours WHERE n = rowid >> %d AND hour >= %d)",
+			kindBits, 1<<seqBits-1, seqBits+kindBits, q.Since.Unix()/3600)
 	}
 	for _, parts := range []bool{false, true} { // an identifier of which no text has the whole is found by its parts
-		match := t.match(parts)
-		if f.Hits, err = x.look(ctx, match, strings.Join(where, " AND "), cmp.Or(q.Most, DefaultMost), t); err != nil || len(f.Hits) > 0 {
+		var err error
+		if f.Hits, err = x.look(ctx, t.match(parts), where, cmp.Or(q.Most, DefaultMost), t); err != nil || len(f.Hits) > 0 {
 			return err
 		}
 	}
 	return nil
 }
+
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // look returns the best text of each task, best task first. Of tasks as good, the latest is first.
 func (x *index) look(ctx context.Context, match, where string, most int, t terms) ([]Hit, error) {
@@ -181,16 +166,13 @@ func (x *index) look(ctx context.Context, match, where string, most int, t terms
 func (x *index) hit(r *row, at int64, count int, t terms) Hit {
 	kind := Kind(at & (1<<kindBits - 1))
 	h := Hit{Task: r.id, Request: r.title, Dir: r.dir, Agent: r.agent, Op: uint64(at >> kindBits & (1<<seqBits - 1)), Kind: kind.String(),
-		Time: time.Unix(r.began, 0), More: count - 1, CanJump: !r.imported && r.parent == ""}
+		Time: time.Unix(r.changed, 0).UTC(), More: count - 1, CanJump: r.jumps}
 	rec, err := opstream.Peek(x.home.Task(r.id), h.Op)
 	if err != nil {
 		return h
 	}
-	o, err := taskdir.Decode(rec)
-	if err != nil {
-		return h
-	}
-	if h.Step = o.Step; !r.imported {
+	o, _ := taskdir.Decode(rec) // it was decoded for the index
+	if h.Step = o.Step; r.began == 0 {
 		h.Time = o.Time
 	}
 	if left, is := o.Body.(*op.JumpIntended); is { // the end of the path that was left

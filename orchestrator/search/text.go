@@ -77,10 +77,6 @@ func texts(b op.Body) (out []text) {
 				add(Failure, c.Command+"\n"+cmp.Or(c.Text, c.Line), maxOutputBytes)
 			}
 		}
-	case *op.TurnEnded:
-		if b.Reason != "done" {
-			add(Failure, b.Detail, maxTextBytes)
-		}
 	}
 	return out
 }

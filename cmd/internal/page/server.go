@@ -54,7 +54,7 @@ type listing interface {
 	Follow(task string) (*taskdir.Follower, error)
 	Live(task string) int
 	Answer(ctx context.Context, task string, seq uint64, text, from string) (running bool, err error)
-	Search(ctx context.Context, q search.Query, here string, progress func(read, of int)) (*search.Found, error)
+	Search(ctx context.Context, q search.Query, progress func(read, of int)) (*search.Found, error)
 }
 
 type records interface {

@@ -12,7 +12,6 @@ import (
 
 	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/cmd/internal/reportview"
-	"anamnesis/cmd/internal/show"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/search"
 	"anamnesis/orchestrator/taskdir"
@@ -40,7 +39,6 @@ type taskList struct {
 	Query  string
 	Errors bool // alone
 	Found  *search.Found
-	Notes  []string // on the search
 }
 
 func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
@@ -81,13 +79,13 @@ func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) searchTasks(w http.ResponseWriter, r *http.Request, q string) error {
 	l := taskList{Query: q, Errors: r.URL.Query().Has("errors")}
-	found, err := s.tasks.Search(r.Context(), search.Query{Words: q, Errors: l.Errors, Most: tasksFound}, "", nil)
+	found, err := s.tasks.Search(r.Context(), search.Query{Words: q, Errors: l.Errors, Most: tasksFound}, func(int, int) {})
 	if errors.Is(err, search.ErrNoWords) {
 		return refuse(http.StatusBadRequest, "The question has no word to look for. Name a word, a path or a part of an error.")
 	} else if err != nil {
 		return err
 	}
-	l.Found, l.Notes = found, show.SearchNotes(found)
+	l.Found = found
 	return s.render(w, r, http.StatusOK, "tasks", view{Title: "Tasks: " + q, Section: "/tasks", Body: l})
 }
 

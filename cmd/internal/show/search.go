@@ -2,7 +2,6 @@ package show
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,15 +9,6 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/search"
 )
-
-// SearchNotes returns what a user should know of a search beside its hits.
-func SearchNotes(f *search.Found) []string {
-	notes := slices.Clone(f.Notes)
-	if f.Damaged > 0 {
-		notes = append(notes, quote.Number(f.Damaged, "task")+" cannot be read to the end: 'anamnesis doctor' says why")
-	}
-	return notes
-}
 
 // Search returns what a search found as text: of each task its best place, and the commands that open it and go back to it.
 // At a terminal with a task, its own places are named by slash commands.

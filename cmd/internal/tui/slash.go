@@ -49,7 +49,7 @@ func verbs() []verb {
 		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
 		{"/blame", "FILE[:LINE]", "the step, call and request that wrote each line of a file, or all about one line", 0, (*screen).blameVerb},
-		{"/search", "WORDS [--errors] [--here]", "what all tasks said, did and met about this", 0, (*screen).searchVerb},
+		{"/search", "WORDS", "what all tasks said, did and met about this", 0, (*screen).searchVerb},
 		{"/out", "[STEP | JOB]", "the output of a step's commands (default: of the last one), or of a background job", 0, (*screen).outVerb},
 		{"/jobs", "[stop ID]", "background commands and subagents, or end one", 0, (*screen).jobsVerb},
 		{"/thoughts", "[STEP]", "what the model thought in the last turn, or at a step", 0, (*screen).thoughtsVerb},
@@ -270,18 +270,13 @@ func (m *screen) blameVerb(args []string) tea.Cmd {
 }
 
 func (m *screen) searchVerb(args []string) tea.Cmd {
-	q, here := search.Query{Errors: slices.Contains(args, "--errors")}, ""
-	if slices.Contains(args, "--here") {
-		here = cmp.Or(m.info.Dir, m.o.Request.Dir)
-	}
-	q.Words = strings.Join(slices.DeleteFunc(args, func(a string) bool { return a == "--errors" || a == "--here" }), " ")
-	ctx, svc, task, width := m.ctx, m.o.Service, m.o.Task, m.width
+	ctx, svc, task, width, q := m.ctx, m.o.Service, m.o.Task, m.width, search.Query{Words: strings.Join(args, " ")}
 	return m.inBackground(func() (string, error) {
-		found, err := svc.Search(ctx, q, here, nil)
+		found, err := svc.Search(ctx, q, func(int, int) {})
 		if err != nil {
 			return "", fmt.Errorf("/search: %w", err)
 		}
-		return strings.Join(append(show.SearchNotes(found), strings.TrimSuffix(show.Search(found, width, task), "\n")), "\n"), nil
+		return strings.Join(append(found.Notes, strings.TrimSuffix(show.Search(found, width, task), "\n")), "\n"), nil
 	})
 }
 
