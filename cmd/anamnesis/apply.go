@@ -97,7 +97,7 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 	a.printf("applied to %s: %d written, %d deleted\n", t.From, len(res.Written), len(res.Deleted))
 	remove := []string{"rm", "-r", t.Root}
 	if t.Git {
-		remove = []string{"git", "-C", t.From, "worktree", "remove", t.Root}
+		remove = []string{"git", "-C", t.From, "worktree", "remove", "--force", t.Root} // its changes are no commits
 	}
 	a.notef("to go back: %s", shellLine("anamnesis", "world", "restore", string(res.Source[:12]), "--dir", t.From, "--store", svc.Home.Store(t.Root)))
 	a.notef("to remove the worktree: %s", shellLine(remove...))
