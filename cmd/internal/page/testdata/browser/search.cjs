@@ -90,7 +90,7 @@ run(async (story, args) => {
   await page.keyboard.press("u");
   await page.getByRole("status").getByText(/^Taken back: Superseded: /).waitFor();
 
-  await story.accessibleIn(["/review", "/cards", `/review/${args.card}`,
+  await story.accessibleIn(["/sessions", "/review?by=task", "/review", "/cards", `/review/${args.card}`,
     `/cards/${args.card}/edit`, `/cards/${args.card}/history`, `/cards/${args.card}/evidence`, "/nowhere"]);
 
   // Without script: a search and a decision are plain forms.
