@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,15 +32,21 @@ after you approved their current content.`,
 		Use:   "list",
 		Short: "List the skills and slash commands of a directory",
 		RunE: a.withService(func(_ *cobra.Command, _ []string, svc *session.Service) error {
-			all, err := svc.ListSkills(dir)
-			if err != nil {
-				return err
-			}
-			return a.show(all, func() {
-				for _, k := range all {
-					a.println(view.Line(fmt.Sprintf("%-20s %-8s %s", k.Name, k.Scope, cmp.Or(k.Fault, k.Description)), a.out().Width))
+			all := svc.Skills(dir)
+			_, waiting, err := skill.Approved(consent.OpenTrust(svc.Home.Approvals()), all)
+			for _, k := range all {
+				scope, about := "user", cmp.Or(k.Warning, k.Description)
+				if k.Project != "" {
+					scope = "project"
 				}
-			})
+				if k.Err != nil {
+					about = fmt.Sprintf("not used: %v", k.Err)
+				} else if slices.ContainsFunc(waiting, func(w skill.Skill) bool { return w.Path == k.Path }) {
+					about = "not approved: " + about
+				}
+				a.println(view.Line(fmt.Sprintf("%-20s %-8s %s", k.Name, scope, about), a.out().Width))
+			}
+			return err
 		}),
 	}
 	approve := a.approveCommand(&cobra.Command{
@@ -57,6 +64,6 @@ after you approved their current content.`,
 		}
 		return p, err
 	})
-	cmd.AddCommand(a.jsonFlag(list, "one JSON array"), approve)
+	cmd.AddCommand(list, approve)
 	return cmd
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/feature/skill"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/tool/command"
@@ -97,37 +96,6 @@ func (s *Service) ListTools(ctx context.Context, dir string) (listed []ListedToo
 		listed = append(listed, e)
 	}
 	return listed, warnings, err
-}
-
-// ListedSkill is a skill or slash command of a directory.
-type ListedSkill struct {
-	Name        string `json:"name"`
-	Scope       string `json:"scope"` // user | project
-	Path        string `json:"path"`
-	Command     bool   `json:"command,omitempty"`
-	Hint        string `json:"argument_hint,omitempty"`
-	Description string `json:"description,omitempty"`
-	Fault       string `json:"error,omitempty"` // why it is not used
-}
-
-// ListSkills lists the skills and slash commands of a directory.
-func (s *Service) ListSkills(dir string) ([]ListedSkill, error) {
-	listed := []ListedSkill{}
-	all := s.Skills(dir)
-	_, waiting, err := skill.Approved(s.trust(), all)
-	for _, k := range all {
-		l := ListedSkill{Name: k.Name, Scope: "user", Path: k.Path, Command: k.Command, Hint: k.Hint, Description: k.Description, Fault: k.Warning}
-		if k.Project != "" {
-			l.Scope = "project"
-		}
-		if k.Err != nil {
-			l.Fault = fmt.Sprintf("not used: %v", k.Err)
-		} else if slices.ContainsFunc(waiting, func(w skill.Skill) bool { return w.Path == k.Path }) {
-			l.Fault = "not approved: " + l.Description
-		}
-		listed = append(listed, l)
-	}
-	return listed, err
 }
 
 // ListedServer is an MCP server that a task in a directory would have.
