@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -30,15 +29,11 @@ func recordAt(r *segments.Reader, ref segments.Ref, ack uint64) (Record, error) 
 	if err != nil {
 		return Record{}, err
 	}
-	return recordOf(&e, r.FS, r.Dir, ack)
-}
-
-func recordOf(e *wire.Envelope, fsys durable.FS, dir string, ack uint64) (rec Record, err error) {
-	rec = Record{
+	rec := Record{
 		Seq: e.Seq, Ack: e.Ack, Time: wire.ParseTime(e.TS), Kind: string(e.Kind),
 		Step: e.Step, Tok: e.Tok, Durable: e.Seq <= ack, Prev: e.Prev,
 	}
-	rec.Body, err = segments.ResolveBody(fsys, dir, e.Seq, e.Body)
+	rec.Body, err = segments.ResolveBody(r.FS, r.Dir, e.Seq, e.Body)
 	return rec, err
 }
 

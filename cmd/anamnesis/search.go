@@ -58,7 +58,7 @@ the last one.`,
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "tasks of this directory's repository alone")
 	cmd.Flags().BoolVar(&q.Errors, "errors", false, "errors alone")
-	cmd.Flags().StringVar(&since, "since", "", "not what is older: 2026-11-02, or 3d for three days ago")
+	cmd.Flags().StringVar(&since, "since", "", "tasks that went on since a day: 2026-11-02, or 3d for three days ago")
 	cmd.Flags().IntVarP(&q.Most, "number", "n", search.DefaultMost, "how many tasks to show")
 	return a.jsonFlag(cmd, "a JSON object")
 }

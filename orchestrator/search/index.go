@@ -19,18 +19,18 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// A text's rowid is its task's number, the seq of its operation, and its kind, so that its row needs no other column. The version
-// is also that of what texts and retrieval.Words make of a stream: raise it when one of them changes.
+// A text's rowid is its task's number, the seq of its operation, and its kind: a query that many texts fit reads no other
+// column of theirs. The version is also that of what texts and retrieval.Words make of a stream: raise it when one of them changes.
 const (
 	kindBits = 3
 	seqBits  = 32
-	version  = 2
+	version  = 3
 	tables   = `
 CREATE TABLE tasks(n INTEGER PRIMARY KEY, id TEXT UNIQUE, stamp TEXT, last INTEGER, mark TEXT, dir TEXT, repo TEXT, title TEXT,
 	agent TEXT, jumps INTEGER, began INTEGER, changed INTEGER);
-CREATE TABLE hours(n INTEGER, hour INTEGER, seq INTEGER, PRIMARY KEY(n, hour)) WITHOUT ROWID;
-CREATE VIRTUAL TABLE texts USING fts5(words, content='', contentless_delete=1, tokenize="ascii tokenchars '_'");
-PRAGMA user_version = 2`
+CREATE VIRTUAL TABLE texts USING fts5(words, step UNINDEXED, time UNINDEXED, text UNINDEXED,
+	content='', contentless_delete=1, contentless_unindexed=1, tokenize="ascii tokenchars '_'");
+PRAGMA user_version = 3`
 )
 
 // row is what the index knows of a task: last is its last operation, mark tells that from another stream's.
@@ -205,14 +205,19 @@ func (x *index) read(ctx context.Context, tx *sql.Tx, id string) error {
 			}
 			r.note(&o)
 			r.last, r.mark = int64(o.Seq), fmt.Sprintf("%x %v", rec.Prev, rec.Time)
+			when, step := o.Time.Unix(), o.Step
+			if r.began > 0 {
+				when = r.began
+			}
+			if left, is := o.Body.(*op.JumpIntended); is { // the end of the path that was left
+				step = left.From
+			}
 			for _, t := range texts(o.Body) {
 				at := (r.n<<seqBits|r.last)<<kindBits | int64(t.kind)
-				if _, err := tx.ExecContext(ctx, "INSERT INTO texts(rowid, words) VALUES(?, ?)", at, words(t.text)); err != nil {
+				if _, err := tx.ExecContext(ctx, "INSERT INTO texts(rowid, words, step, time, text) VALUES(?, ?, ?, ?, ?)",
+					at, words(t.text), step, when, t.text); err != nil {
 					return err
 				}
-			}
-			if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO hours VALUES(?, ?, ?)", r.n, r.changed/3600, r.last); err != nil {
-				return err
 			}
 		}
 	}
@@ -253,7 +258,7 @@ func words(s string) string {
 
 // forget removes a task, from the bytes of the file, too.
 func forget(ctx context.Context, tx *sql.Tx, n int64) error {
-	_, err := tx.ExecContext(ctx, fmt.Sprintf(`DELETE FROM texts WHERE rowid >> %d = %d; DELETE FROM hours WHERE n = %d; DELETE FROM tasks WHERE n = %d;
-		INSERT INTO texts(texts) VALUES('optimize')`, seqBits+kindBits, n, n, n)) // segments still have the words of deleted rows
+	_, err := tx.ExecContext(ctx, fmt.Sprintf(`DELETE FROM texts WHERE rowid >> %d = %d; DELETE FROM tasks WHERE n = %d;
+		INSERT INTO texts(texts) VALUES('optimize')`, seqBits+kindBits, n, n)) // segments still have the words of deleted rows
 	return err
 }

@@ -1,7 +1,6 @@
 // Package search finds what was said, done and met in all tasks of a home, recorded and imported sessions of other agents
 // among them, and says at which step. Full text is looked up in an index beside the tasks (index.go, SQLite's FTS5), which
-// holds words only: a search brings it up to date with the streams first, and shows texts from the streams. The index
-// can be deleted.
+// a search brings up to date with the streams first. The index can be deleted.
 package search
 
 import (
@@ -15,8 +14,6 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"anamnesis/opstream"
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -24,7 +21,7 @@ import (
 // Query is what is looked for.
 type Query struct {
 	Words  string    // and phrases in double quotes
-	Since  time.Time // zero: whenever
+	Since  time.Time // tasks that went on since then; zero: all
 	Here   string    // a directory: tasks of its repository alone; empty: all
 	Errors bool      // alone
 	Most   int       // hits; 0: DefaultMost
@@ -114,8 +111,7 @@ func (f *Found) find(ctx context.Context, x *index, t terms, q Query) error {
 			seqBits+kindBits, literal(top), literal(worldstate.RepositoryName(dir)))
 	}
 	if !q.Since.IsZero() {
-		where += fmt.Sprintf(" AND rowid >> %d & %d >= (SELECT min(seq) FROM hours WHERE n = rowid >> %d AND hour >= %d)",
-			kindBits, 1<<seqBits-1, seqBits+kindBits, q.Since.Unix()/3600)
+		where += fmt.Sprintf(" AND rowid >> %d IN (SELECT n FROM tasks WHERE changed >= %d)", seqBits+kindBits, q.Since.Unix())
 	}
 	for _, parts := range []bool{false, true} { // an identifier of which no text has the whole is found by its parts
 		var err error
@@ -134,9 +130,10 @@ func (x *index) look(ctx context.Context, match, where string, most int, t terms
 	for k, w := range weights {
 		weight += fmt.Sprintf(" WHEN %d THEN %g", k, w)
 	}
-	rows, err := x.db.QueryContext(ctx, `SELECT round(max(score), 1), at, count(*), `+columns+`
+	rows, err := x.db.QueryContext(ctx, `SELECT best, at, places, step, time, text, `+columns+` FROM (SELECT round(max(score), 1) AS best, at, count(*) AS places, `+columns+`
 		FROM (SELECT rowid AS at, -bm25(texts) * `+weight+` END AS score FROM texts WHERE texts MATCH ? AND `+where+` ORDER BY score DESC LIMIT ?)
-		JOIN tasks ON n = at >> `+fmt.Sprint(seqBits+kindBits)+` GROUP BY n ORDER BY 1 DESC, changed DESC LIMIT ?`, match, mostTexts, most*maxAlike)
+		JOIN tasks ON n = at >> `+fmt.Sprint(seqBits+kindBits)+` GROUP BY n ORDER BY 1 DESC, changed DESC LIMIT ?)
+		JOIN texts ON texts.rowid = at ORDER BY best DESC, changed DESC`, match, mostTexts, most*maxAlike)
 	if err != nil {
 		return nil, err
 	}
@@ -145,43 +142,22 @@ func (x *index) look(ctx context.Context, match, where string, most int, t terms
 	for len(hits) < most && rows.Next() {
 		var r row
 		var score float64
-		var at, count int64
-		if err := rows.Scan(append([]any{&score, &at, &count}, r.fields()...)...); err != nil {
+		var at, when int64
+		var count, step int
+		var text string
+		if err := rows.Scan(append([]any{&score, &at, &count, &step, &when, &text}, r.fields()...)...); err != nil {
 			return nil, err
 		}
 		if best = max(best, score); len(t) > 1 && score < best*leastShare {
 			break
 		}
-		h := x.hit(&r, at, int(count), t)
-		if same := slices.IndexFunc(hits, func(o Hit) bool { return h.Text != "" && o.Text == h.Text }); same >= 0 {
+		h := Hit{Task: r.id, Request: r.title, Dir: r.dir, Agent: r.agent, Step: step, Op: uint64(at >> kindBits & (1<<seqBits - 1)),
+			Kind: Kind(at & (1<<kindBits - 1)).String(), Time: time.Unix(when, 0).UTC(), Text: t.excerpt(text), More: count - 1, CanJump: r.jumps}
+		if same := slices.IndexFunc(hits, func(o Hit) bool { return o.Text == h.Text }); same >= 0 {
 			hits[same].Also++ // such as several attempts at one request
 			continue
 		}
 		hits = append(hits, h)
 	}
 	return hits, rows.Err()
-}
-
-// hit reads a text from its task's stream. If that is not to be had, the hit has none.
-func (x *index) hit(r *row, at int64, count int, t terms) Hit {
-	kind := Kind(at & (1<<kindBits - 1))
-	h := Hit{Task: r.id, Request: r.title, Dir: r.dir, Agent: r.agent, Op: uint64(at >> kindBits & (1<<seqBits - 1)), Kind: kind.String(),
-		Time: time.Unix(r.changed, 0).UTC(), More: count - 1, CanJump: r.jumps}
-	rec, err := opstream.Peek(x.home.Task(r.id), h.Op)
-	if err != nil {
-		return h
-	}
-	o, _ := taskdir.Decode(rec) // it was decoded for the index
-	if h.Step = o.Step; r.began == 0 {
-		h.Time = o.Time
-	}
-	if left, is := o.Body.(*op.JumpIntended); is { // the end of the path that was left
-		h.Step = left.From
-	}
-	for _, found := range texts(o.Body) {
-		if found.kind == kind && h.Text == "" {
-			h.Text = t.excerpt(found.text)
-		}
-	}
-	return h
 }
