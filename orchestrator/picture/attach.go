@@ -1,12 +1,15 @@
 package picture
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 )
 
@@ -39,12 +42,11 @@ func Attach(dir, text string) (string, []op.Part) {
 		} else if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		info, err := os.Stat(path)
-		if seen[path] || err != nil {
+		if _, err := os.Stat(path); seen[path] || err != nil {
 			continue
 		}
 		seen[path] = true
-		part, description, err := read(path, info)
+		part, description, err := read(path)
 		if err == nil && len(parts) == maxAttached {
 			err = fmt.Errorf("at most %d are in one message", maxAttached)
 		}
@@ -62,14 +64,12 @@ func Attach(dir, text string) (string, []op.Part) {
 	return strings.TrimRight(text, "\n") + "\n\n" + strings.Join(lines, "\n"), parts
 }
 
-func read(path string, info os.FileInfo) (op.Part, string, error) {
-	switch {
-	case !info.Mode().IsRegular():
-		return op.Part{}, "", fmt.Errorf("it is no regular file")
-	case info.Size() > MaxFileBytes:
-		return op.Part{}, "", fmt.Errorf("it has %d bytes, at most %d are read", info.Size(), MaxFileBytes)
+func read(path string) (op.Part, string, error) {
+	data, err := durable.ReadFile(path, MaxFileBytes)
+	var failed *fs.PathError // it names the path again
+	if errors.As(err, &failed) {
+		err = failed.Err
 	}
-	data, err := os.ReadFile(path)
 	if err != nil {
 		return op.Part{}, "", err
 	}

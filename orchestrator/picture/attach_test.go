@@ -35,7 +35,7 @@ func TestAttach(t *testing.T) {
 		"file://" + at("a.png") + " " + at("a.png"):        {"[image 1: " + at("a.png") + size},
 		"is @text.png one":                                 {"[image " + at("text.png") + ": not attached: it is not a PNG, JPEG, WebP or GIF image]"},
 		"@half.png @a.png":                                 {"[image " + at("half.png") + ": not attached: it is damaged: unexpected EOF]", "[image 1: " + at("a.png") + size},
-		"@folder.png":                                      {"[image " + at("folder.png") + ": not attached: it is no regular file]"},
+		"@folder.png":                                      {"[image " + at("folder.png") + ": not attached: not a regular file]"},
 		"make a.png":                                       nil,
 		"https://example.com/a.png":                        nil,
 		"write " + at("new.png"):                           nil,

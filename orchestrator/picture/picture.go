@@ -12,6 +12,7 @@ import (
 
 	"github.com/bep/imagemeta"
 	"golang.org/x/image/draw"
+	"golang.org/x/image/math/f64"
 	_ "golang.org/x/image/webp" // as above
 
 	"anamnesis/opstream/op"
@@ -72,7 +73,7 @@ func Fit(data []byte) (p op.Part, description string, err error) {
 	if max(p.Width, p.Height) <= MaxSide && len(data) <= MaxBytes && turned == 1 && !cmyk && format != "gif" {
 		return p, describe(p), nil
 	}
-	img = upright(scale(img, MaxSide), turned)
+	img = upright(img, turned, MaxSide)
 	if err := encode(&p, img, format); err != nil {
 		return p, "", err
 	}
@@ -111,29 +112,16 @@ func encode(p *op.Part, img image.Image, from string) error {
 	return nil
 }
 
-// scale shrinks an image whose longer side exceeds a number of pixels.
-func scale(img image.Image, side int) image.Image {
-	w, h := img.Bounds().Dx(), img.Bounds().Dy()
-	long := max(w, h)
-	if long <= side {
-		return img
-	}
-	out := image.NewRGBA(image.Rect(0, 0, max(1, w*side/long), max(1, h*side/long)))
-	draw.CatmullRom.Scale(out, out.Bounds(), img, img.Bounds(), draw.Src, nil)
-	return out
-}
-
-// orientation returns the EXIF orientation of an image, 1 to 8; 1 is upright. Cameras store
+// orientation returns the EXIF orientation of a JPEG, 1 to 8; 1 is upright. Cameras store
 // pictures as the sensor sees them, and not every provider turns them.
 func orientation(format string, data []byte) int {
-	kind, ok := map[string]imagemeta.ImageFormat{"jpeg": imagemeta.JPEG, "png": imagemeta.PNG, "webp": imagemeta.WebP}[format]
 	turned := 1
-	if !ok {
+	if format != "jpeg" {
 		return turned
 	}
 	// Damaged metadata does not make a picture unreadable.
 	_, _ = imagemeta.Decode(imagemeta.Options{
-		R: bytes.NewReader(data), ImageFormat: kind, Sources: imagemeta.EXIF, Timeout: time.Second,
+		R: bytes.NewReader(data), ImageFormat: imagemeta.JPEG, Sources: imagemeta.EXIF, Timeout: time.Second,
 		ShouldHandleTag: func(tag imagemeta.TagInfo) bool { return tag.Tag == "Orientation" },
 		HandleTag: func(tag imagemeta.TagInfo) error {
 			if n, ok := tag.Value.(uint16); ok && n >= 1 && n <= 8 && tag.Namespace == "IFD0" {
@@ -145,23 +133,22 @@ func orientation(format string, data []byte) int {
 	return turned
 }
 
-// upright undoes an EXIF orientation: from 5 on the sides are swapped.
-func upright(img image.Image, turned int) image.Image {
-	if turned == 1 {
-		return img
-	}
+// upright undoes an EXIF orientation, and shrinks an image whose longer side exceeds a number of pixels. A kernel's
+// Transform needs no memory beside its result, unlike its Scale.
+func upright(img image.Image, turned, side int) image.Image {
 	from := img.Bounds()
-	w, h := from.Dx(), from.Dy()
-	size := image.Rect(0, 0, w, h)
+	w, h := float64(from.Dx()), float64(from.Dy())
+	fit := min(1, float64(side)/max(w, h))
+	// What becomes of x and y, with the corner at the origin; from 5 on the sides are swapped.
+	m := [...]f64.Aff3{{1, 0, 0, 0, 1, 0}, {-1, 0, w, 0, 1, 0}, {-1, 0, w, 0, -1, h}, {1, 0, 0, 0, -1, h},
+		{0, 1, 0, 1, 0, 0}, {0, -1, h, 1, 0, 0}, {0, -1, h, -1, 0, w}, {0, 1, 0, -1, 0, w}}[turned-1]
 	if turned >= 5 {
-		size = image.Rect(0, 0, h, w)
+		w, h = h, w
 	}
-	out := image.NewRGBA(size)
-	for y := range h {
-		for x := range w {
-			to := [...]image.Point{{w - 1 - x, y}, {w - 1 - x, h - 1 - y}, {x, h - 1 - y}, {y, x}, {h - 1 - y, x}, {h - 1 - y, w - 1 - x}, {y, w - 1 - x}}[turned-2]
-			out.Set(to.X, to.Y, img.At(from.Min.X+x, from.Min.Y+y))
-		}
+	for i := range m {
+		m[i] *= fit
 	}
+	out := image.NewRGBA(image.Rect(0, 0, max(1, int(w*fit)), max(1, int(h*fit))))
+	draw.BiLinear.Transform(out, m, img, from, draw.Src, nil)
 	return out
 }
