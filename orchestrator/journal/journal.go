@@ -43,7 +43,6 @@ type Journal struct {
 	queue  []op.Op // durable, not folded yet
 	last   uint64  // seq of the last operation queued
 	step   int     // the step an operation appended now belongs to
-	model  string  // the model's name, for the tokens of images
 }
 
 // Open opens a task's stream for writing, and its vault.
@@ -144,7 +143,7 @@ func (j *Journal) ApplyQueued(s *state.State, fold func(op.Op) error) error {
 		}
 	}
 	j.queue = j.queue[:0]
-	j.last, j.step, j.model = max(j.last, s.Last), s.Steps.Next(), s.Model.Name
+	j.last, j.step = max(j.last, s.Last), s.Steps.Next()
 	return nil
 }
 
@@ -173,7 +172,7 @@ func (j *Journal) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error)
 		if err != nil {
 			return nil, nil, err
 		}
-		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: projection.CountBody(b, j.model, j.Count), Body: data}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: projection.CountBody(b, j.Count), Body: data}
 		redacted[i] = b
 	}
 	return entries, redacted, nil
