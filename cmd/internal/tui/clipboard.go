@@ -3,14 +3,11 @@
 package tui
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -47,27 +44,14 @@ func (m *screen) pasteVerb([]string) tea.Cmd {
 
 // clipboardImage asks the clipboard programs of Wayland, X11 and macOS, in this order.
 func clipboardImage(ctx context.Context) ([]byte, error) {
-	var tried []string
-	for _, line := range [][]string{
-		{"wl-paste", "--no-newline", "--type", "image/png"}, {"xclip", "-selection", "clipboard", "-t", "image/png", "-o"},
-		{"osascript", "-e", "get the clipboard as «class PNGf»"},
-	} {
-		if _, err := exec.LookPath(line[0]); err != nil {
-			continue
-		}
+	for _, line := range []string{"wl-paste --no-newline --type image/png", "xclip -selection clipboard -t image/png -o",
+		"osascript -e 'get the clipboard as «class PNGf»' | sed 's/«data PNGf//; s/»//' | xxd -r -p"} {
 		limit, cancel := context.WithTimeout(ctx, clipboardTimeout)
-		data, err := exec.CommandContext(limit, line[0], line[1:]...).Output()
+		data, err := exec.CommandContext(limit, "sh", "-c", line).Output()
 		cancel()
-		if code, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte("«data PNGf")); ok { // osascript prints hexadecimal digits
-			data, err = hex.DecodeString(string(bytes.TrimSuffix(code, []byte("»"))))
-		}
 		if err == nil && picture.Format(data) != "" {
 			return data, nil
 		}
-		tried = append(tried, line[0])
 	}
-	if len(tried) == 0 {
-		return nil, errors.New("no program reads the clipboard: install wl-clipboard (Wayland) or xclip (X11), or write the image's path into the message")
-	}
-	return nil, fmt.Errorf("%s found no image in the clipboard; copy one, or write its path into the message", strings.Join(tried, " and "))
+	return nil, errors.New("no image in the clipboard, or no program that reads it: install wl-clipboard (Wayland) or xclip (X11), or write the image's path into the message")
 }
