@@ -32,8 +32,8 @@ of it: to the model of your config.yaml, if that names one. The change is shown 
 when you agree (--yes). Other entries and comments stay. 'uninstall' removes it. A file
 .anamnesis/off in a project, or 'anamnesis pause', stops the recording.
 
-Claude Code, Gemini CLI and Kimi Code ask before each call of a tool. They may call those that
-change nothing (timeline, diff, recall, show_operation) without, if you say so or with --allow-reads.
+Claude Code asks before each call of a tool. It may call those that change nothing (timeline, diff,
+recall, show_operation) without, if you say so or with --allow-reads.
 At the end past sessions of the agent are offered for import: what they show of a repository is
 told to the next session there. With --yes, the command that imports them is printed.`, install.Add)
 }

@@ -130,18 +130,14 @@ func (p *part) others(root map[string]any) map[string]any {
 	if rest["hooks"] = withoutHooks(root["hooks"]); rest["hooks"] == nil {
 		delete(rest, "hooks")
 	}
-	for _, where := range ruleLists {
-		outer, isTable := rest[where[0]].(map[string]any)
-		list, isList := outer[where[1]].([]any)
-		if !isTable || !isList && outer[where[1]] != nil {
-			continue
+	permissions, isTable := rest["permissions"].(map[string]any)
+	if allowed, isList := permissions["allow"].([]any); isTable && (isList || permissions["allow"] == nil) {
+		permissions = maps.Clone(permissions)
+		if permissions["allow"] = slices.DeleteFunc(slices.Clone(allowed), isRule); len(items(permissions["allow"])) == 0 {
+			delete(permissions, "allow")
 		}
-		outer = maps.Clone(outer)
-		if outer[where[1]] = slices.DeleteFunc(slices.Clone(list), isRule); len(items(outer[where[1]])) == 0 {
-			delete(outer, where[1])
-		}
-		if rest[where[0]] = outer; len(outer) == 0 {
-			delete(rest, where[0])
+		if rest["permissions"] = permissions; len(permissions) == 0 {
+			delete(rest, "permissions")
 		}
 	}
 	list, _ := rest[p.servers].(map[string]any)
@@ -190,35 +186,22 @@ func withoutHooks(v any) any {
 	return v
 }
 
-// ruleLists are the lists of what may be called without a question: of Claude Code in JSON, of Kimi Code in TOML.
-var ruleLists = [][2]string{{"permissions", "allow"}, {"permission", "rules"}}
-
 // readOnlyTools are the tools of the MCP server that change nothing.
 var readOnlyTools = []string{"timeline", "diff", "recall", "show_operation"}
 
 const rulePrefix = "mcp__anamnesis__"
 
-// isRule reports whether an element of such a list allows one of the read-only tools.
+// isRule reports whether an element of what Claude Code may call without a question is one of the read-only tools.
 func isRule(v any) bool {
-	if table, ok := v.(map[string]any); ok && table["decision"] == "allow" && len(table) == 2 {
-		v = table["pattern"]
-	}
 	name, _ := v.(string)
 	tool, ours := strings.CutPrefix(name, rulePrefix)
 	return ours && slices.Contains(readOnlyTools, tool)
 }
 
 // rulesIn lists the elements of a configuration that allow a read-only tool.
-func rulesIn(root map[string]any) (rules []any) {
-	for _, where := range ruleLists {
-		outer, _ := root[where[0]].(map[string]any)
-		for _, v := range items(outer[where[1]]) {
-			if isRule(v) {
-				rules = append(rules, v)
-			}
-		}
-	}
-	return rules
+func rulesIn(root map[string]any) []any {
+	permissions, _ := root["permissions"].(map[string]any)
+	return slices.DeleteFunc(slices.Clone(items(permissions["allow"])), func(v any) bool { return !isRule(v) })
 }
 
 // sameOthers reports whether two configurations differ in our entries only.
@@ -254,7 +237,7 @@ func (p *Places) complete(agent sessions.Agent, part part, root map[string]any) 
 			return false
 		}
 	}
-	return len(want) == len(events[agent]) && (!p.Allow || !hasRules(agent) || len(rulesIn(root)) >= len(readOnlyTools))
+	return len(want) == len(events[agent]) && (!p.Allow || agent != sessions.Claude || len(rulesIn(root)) >= len(readOnlyTools))
 }
 
 // program returns the program of an MCP server's entry.

@@ -200,7 +200,7 @@ func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, 
 		return nil, nil, err
 	}
 	clean, err = part.remove(data, was)
-	part.allow = hasRules(agent) && (p.Allow || len(rulesIn(root)) >= len(readOnlyTools))
+	part.allow = agent == sessions.Claude && (p.Allow || len(rulesIn(root)) >= len(readOnlyTools))
 	if p.complete(agent, part, root) {
 		return data, clean, nil
 	}

@@ -205,25 +205,20 @@ func (p *part) findOurs(root, older *hujson.Value) []step {
 
 // findRule returns the list of allowed tools and the first rule in it that older does not have, nil if there is none.
 func findRule(root, older *hujson.Value) (int, *hujson.Value) {
-	list := at(root, "permissions", "allow")
-	if list == nil || list.Value.Kind() != '[' {
-		return 0, nil
-	}
-	rules := func(v *hujson.Value) (names []string) {
+	elements := func(v *hujson.Value) []hujson.ArrayElement {
 		if v == nil || v.Value.Kind() != '[' {
 			return nil
 		}
-		for _, e := range v.Value.(*hujson.Array).Elements {
-			names = append(names, nameOf(e))
+		return v.Value.(*hujson.Array).Elements
+	}
+	list, had := at(root, "permissions", "allow"), elements(at(older, "permissions", "allow"))
+	for i, e := range elements(list) {
+		name := nameOf(e)
+		if isRule(name) && !slices.ContainsFunc(had, func(e hujson.ArrayElement) bool { return nameOf(e) == name }) {
+			return i, list
 		}
-		return names
 	}
-	had := rules(at(older, "permissions", "allow"))
-	i := slices.IndexFunc(rules(list), func(name string) bool { return isRule(name) && !slices.Contains(had, name) })
-	if i < 0 {
-		return 0, nil
-	}
-	return i, list
+	return 0, nil
 }
 
 // removeJSON takes our entries out of a configuration, and objects and lists that are then empty.

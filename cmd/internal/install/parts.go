@@ -50,23 +50,10 @@ type part struct {
 	allow   bool   // the read-only tools are allowed beside the hooks
 }
 
-// hasRules reports whether an agent keeps beside its hooks which tools it may call without a question. Gemini
-// CLI has a file for that; Codex and opencode ask for no read-only tool, unless their user tells them to.
-func hasRules(agent sessions.Agent) bool { return agent == sessions.Claude || agent == sessions.Kimi }
-
-// policy allows the read-only tools in Gemini CLI. Extensions may allow nothing.
-func (p *Places) policy() part {
-	text := "# Written by 'anamnesis install': its read-only tools are called without a question.\n[[rule]]\nmcpName = \"anamnesis\"\ntoolName = [\"" +
-		strings.Join(readOnlyTools, `", "`) + "\"]\ndecision = \"allow\"\npriority = 100\n"
-	return part{path: filepath.Join(p.dir(sessions.Gemini), "policies", "anamnesis.toml"), text: []byte(text)}
-}
-
-// Offers reports whether the read-only tools of an agent could be allowed, and are not.
+// Offers reports whether the read-only tools of an agent could be allowed, and are not. Those of Claude Code are
+// allowed beside its hooks; Codex and opencode ask for no read-only tool, unless their user tells them to.
 func (p *Places) Offers(agent sessions.Agent) bool {
-	if agent == sessions.Gemini {
-		return !exists(p.policy().path)
-	}
-	return hasRules(agent) && !slices.ContainsFunc(p.parts(agent), func(part part) bool { return len(rulesIn(part.values())) > 0 })
+	return agent == sessions.Claude && !slices.ContainsFunc(p.parts(agent), func(part part) bool { return len(rulesIn(part.values())) > 0 })
 }
 
 // dir returns where an agent keeps its configuration.
@@ -153,11 +140,7 @@ func (p *Places) parts(agent sessions.Agent) []part {
 	manifest := made("{\n  \"name\": \"anamnesis\",\n  \"version\": \"1.0.0\",\n  \"description\": \"Go back to an earlier step; lessons of earlier sessions\"\n}\n", "mcpServers")
 	hooks := made("{}\n", "")
 	manifest.path, hooks.path = extension("gemini-extension.json"), extension("hooks", "hooks.json")
-	list = append(list, manifest, hooks, part{path: extension("skills", "anamnesis", "SKILL.md"), text: skill})
-	if policy := p.policy(); p.Allow || exists(policy.path) {
-		list = append(list, policy)
-	}
-	return list
+	return append(list, manifest, hooks, part{path: extension("skills", "anamnesis", "SKILL.md"), text: skill})
 }
 
 func exists(path string) bool {

@@ -5,7 +5,6 @@ package install
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -20,9 +19,6 @@ const (
 	tableBegin = "# anamnesis:begin"
 	tableEnd   = "# anamnesis:end"
 )
-
-// ruleTable names the tables of Kimi Code that say what is allowed.
-var ruleTable = []string{"permission", "rules"}
 
 // span is a part of a text.
 type span struct{ start, end int }
@@ -62,12 +58,6 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 	}
 	_, server := p.server(root)
 	hooks := items(root["hooks"])
-	permission, _ := root["permission"].(map[string]any)
-	rules := items(permission["rules"])
-	older, _ := parse(p.path, was) // nothing is known of a file that cannot be read
-	ourRule := func(i int) bool {
-		return p.servers == "" && isRule(rules[i]) && !slices.ContainsFunc(rulesIn(older), func(v any) bool { return reflect.DeepEqual(v, rules[i]) })
-	}
 	ours := func(i int) bool { // whether a table of hooks is
 		m, _ := hooks[i].(map[string]any)
 		command, _ := m["command"].(string)
@@ -100,7 +90,7 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 		}
 	}
 	var table []string
-	element, rule, parser := -1, -1, unstable.Parser{KeepComments: true}
+	element, parser := -1, unstable.Parser{KeepComments: true}
 	parser.Reset(data)
 	for parser.NextExpression() {
 		n := parser.Expression()
@@ -117,8 +107,6 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 			table = keyOf(n)
 			if own = spanOf(n.Child()); n.Kind == unstable.ArrayTable && slices.Equal(table, []string{"hooks"}) {
 				element++
-			} else if n.Kind == unstable.ArrayTable && slices.Equal(table, ruleTable) {
-				rule++
 			}
 		}
 		key := table
@@ -126,8 +114,7 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 			key = slices.Concat(table, keyOf(n))
 		}
 		switch {
-		case server && hasPrefix(key, p.entry()), element >= 0 && hasPrefix(table, []string{"hooks"}) && ours(element),
-			rule >= 0 && hasPrefix(table, ruleTable) && ourRule(rule):
+		case server && hasPrefix(key, p.entry()), element >= 0 && hasPrefix(table, []string{"hooks"}) && ours(element):
 			cuts = append(cuts, lines(data, own))
 		case server && n.Kind == unstable.KeyValue && n.Value().Kind == unstable.InlineTable &&
 			hasPrefix(p.entry(), key):
@@ -161,12 +148,6 @@ func (p *Places) addTOML(agent sessions.Agent, part part, data []byte, older map
 		for _, e := range events[agent] {
 			fmt.Fprintf(text, "[[hooks]]\nevent = %s\ncommand = %s\ntimeout = %d\n",
 				jsonText(e, ""), command, hookSeconds)
-		}
-		values, _ := parse(part.path, data)
-		for _, tool := range readOnlyTools {
-			if r := (map[string]any{"decision": "allow", "pattern": rulePrefix + tool}); part.allow && !slices.ContainsFunc(rulesIn(values), func(v any) bool { return reflect.DeepEqual(v, r) }) {
-				fmt.Fprintf(text, "[[permission.rules]]\ndecision = \"allow\"\npattern = %q\n", rulePrefix+tool)
-			}
 		}
 		return appendTables(data, text.String()), nil
 	}
