@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,36 @@ func TestSuccessesBounded(t *testing.T) {
 		got := successes(records(&r))
 		if len(got) != maxExtracted || got[0].Ops[0] != calls[maxExtracted] || got[maxExtracted-1].Ops[0] != calls[1] {
 			t.Errorf("%s: %d of %d: %+v", name, len(got), len(calls), got)
+		}
+	}
+}
+
+// TestUnsettled: calls that were refused or whose outcome is unknown are listed; a jump of unknown outcome is not.
+func TestUnsettled(t *testing.T) {
+	recs := []*record{
+		{kind: recCall, end: 2, tool: "Bash", args: `{"command":"make"}`, refused: true},
+		{kind: recCall, end: 4, tool: "Bash", args: `{"command":"curl h"}`, unknown: true},
+		{kind: recCall, end: 6, tool: "jump_to_step", args: `{"step_id":1}`, unknown: true},
+		{kind: recCall, end: 8, tool: "Bash", args: `{"command":"ls"}`},
+	}
+	got := unsettled(recs)
+	if len(got) != 2 || got[0].Ops[0] != 2 || !strings.Contains(got[0].Text, "refused") ||
+		got[1].Ops[0] != 4 || !strings.Contains(got[1].Text, "outcome unknown") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestCallSummary: the main argument that has a text names a call, with the others unless it is a command.
+func TestCallSummary(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"command":"make","timeout":5}`: "make",
+		`{"command":"","path":"a"}`:      "a " + otherArgs(map[string]json.RawMessage{"command": json.RawMessage(`""`)}, "path"),
+		`{"path":7,"query":"q"}`:         "q " + otherArgs(map[string]json.RawMessage{"path": json.RawMessage(`7`)}, "query"),
+		`{"path":"a"}`:                   "a",
+		`not JSON`:                       "not JSON",
+	} {
+		if got := callSummary(args); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
 }

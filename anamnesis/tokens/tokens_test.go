@@ -154,6 +154,7 @@ func TestEncodingFor(t *testing.T) {
 		{"openai/gpt-4o-mini", "o200k_base", true},
 		{"GPT-4.1-nano", "o200k_base", true},
 		{"gpt-5.2-codex", "o200k_base", true},
+		{"gpt-4o2026", "o200k_base", true},
 		{"o3-mini", "o200k_base", true},
 		{"gpt-4-0613", "cl100k_base", true},
 		{"gpt-3.5-turbo", "cl100k_base", true},

@@ -119,7 +119,7 @@ func TestCommandRefused(t *testing.T) {
 		{"taskset 1 rm x", Refuse}, {"chrt 1 rm x", Refuse}, {"sg root -c 'rm x'", Refuse}, {"mksh -c 'rm x'", Refuse}, {"python3.11 -c x", Ask}, {"echo x > /tmp/../etc/passwd", Refuse}, {"echo x > //etc/passwd", Refuse},
 		{"setsid -f rm x", Refuse}, {"env - rm x", Refuse}, {"env -v - A=1 rm x", Refuse}, {"/usr/bin/time -f %e rm x", Refuse}, {"exec -a y rm x", Refuse},
 		{"nohup nice rm x &", Refuse}, {"eval 'rm x'", Refuse}, {"rm $X", Refuse}, {"if\nrm x", Ask},
-		{"git push", Refuse}, {"git push origin main", Refuse}, {"git -C sub push", Refuse}, {"git --no-pager -c a=b push -f", Refuse}, {"git commit -m push", Allow}, {"git log", Allow},
+		{"git push", Refuse}, {"git push origin main", Refuse}, {"git -C sub push", Refuse}, {"git -C sub", Ask}, {"git --version", Allow}, {"git --no-pager -c a=b push -f", Refuse}, {"git commit -m push", Allow}, {"git log", Allow},
 		{"git $X", Ask}, {"$X y", Ask}, {"r$X y", Ask}, {"eval \"$X\"", Ask}, {"cat x | bash", Ask}, {"python3 -c 'x'", Ask}, {"curl h", Ask}, {"echo x > /etc/passwd", Refuse}, {`echo x > "$F"`, Ask},
 		{"setarch -R rm x", Ask}, {"npx rm x", Ask}, {"ssh -p 22 h rm x", Ask}, {"ssh h 'cd a && rm x'", Ask}, {"docker run -it i /bin/rm x", Ask}, {"tmux new -d 'rm x'", Ask},
 		{"sqlite3 a '.shell rm x'", Ask}, {"socat EXEC:'rm x' -", Ask}, {"split --filter='rm x' a", Ask}, {"/lib64/ld-linux-x86-64.so.2 /bin/rm x", Ask}, {"ksh93 -c x", Ask}, {"deno eval x", Ask},
