@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -94,12 +93,7 @@ func approveAll(h taskdir.Home, approvals []consent.Approval) func() error {
 	if len(approvals) == 0 {
 		return nil
 	}
-	return func() (err error) {
-		for _, approval := range approvals {
-			err = errors.Join(err, consent.OpenTrust(h.Approvals()).Approve(approval))
-		}
-		return err
-	}
+	return func() error { return consent.OpenTrust(h.Approvals()).Approve(approvals...) }
 }
 
 // approve shows what is pending and approves it, after the user has agreed.

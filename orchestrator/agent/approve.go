@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"time"
 
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
@@ -50,7 +49,5 @@ func (l *Loaded) Approve(trust *consent.Trust) error {
 	if len(l.brought) == 0 {
 		return nil
 	}
-	a := l.approval()
-	a.At = time.Now().UTC()
-	return trust.Approve(a)
+	return trust.Approve(l.approval())
 }

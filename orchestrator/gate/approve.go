@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
@@ -297,5 +296,5 @@ func (g *Gate) approvalOf(q Question) consent.Approval {
 	if what == "" {
 		what = op.CanonicalArgs(q.Args)
 	}
-	return consent.Approval{Kind: KindCall, Name: quote.OneLine(q.Name+"("+what+")", maxCallName), Dir: g.place.Dir, Hash: q.Print, At: time.Now().UTC()}
+	return consent.Approval{Kind: KindCall, Name: quote.OneLine(q.Name+"("+what+")", maxCallName), Dir: g.place.Dir, Hash: q.Print}
 }

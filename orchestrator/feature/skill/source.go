@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/guard/consent"
@@ -122,9 +121,7 @@ func Approved(trust *consent.Trust, all []Skill) (usable, waiting []Skill, err e
 func Approve(trust *consent.Trust, skills []Skill) error {
 	var all []consent.Approval
 	for _, k := range skills {
-		a := k.approval()
-		a.At = time.Now().UTC()
-		all = append(all, a)
+		all = append(all, k.approval())
 	}
 	return trust.Approve(all...)
 }

@@ -88,7 +88,6 @@ func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Cont
 	if ok || err != nil || ask == nil || !ask(ctx, question()) {
 		return ok, err
 	}
-	a.At = time.Now().UTC()
 	return true, t.Approve(a)
 }
 
@@ -108,11 +107,18 @@ func (t *Trust) List() ([]Approval, error) {
 	return all, nil
 }
 
-// Approve records approvals. They replace earlier ones of the same kind, name and directory.
+// Approve records approvals, those without a time as of now. They replace earlier ones of the same kind, name and
+// directory.
 func (t *Trust) Approve(as ...Approval) error {
 	return t.change(func(all []Approval) []Approval {
 		all = slices.DeleteFunc(all, func(b Approval) bool { return slices.ContainsFunc(as, b.equal) })
-		return append(all, as...)
+		for _, a := range as {
+			if a.At.IsZero() {
+				a.At = time.Now().UTC()
+			}
+			all = append(all, a)
+		}
+		return all
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard"
@@ -173,7 +172,7 @@ func (f *File) Granted(trust *consent.Trust) (guard.Grants, error) {
 // Approve records that a user approved the tool's present content.
 func (f *File) Approve(trust *consent.Trust) error {
 	a := f.approval()
-	a.At, a.Grants = time.Now().UTC(), f.grants()
+	a.Grants = f.grants()
 	return trust.Approve(a)
 }
 

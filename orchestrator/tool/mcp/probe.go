@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"anamnesis/orchestrator/guard/consent"
 )
@@ -74,13 +73,13 @@ func ApproveCommand(s Server, trust *consent.Trust) error {
 		return err
 	}
 	a := s.approval(hash)
-	a.At, a.Grants = time.Now().UTC(), &s.Grants
+	a.Grants = &s.Grants
 	return trust.Approve(a)
 }
 
 // ApproveTools records that a user approved a server's descriptions of its tools.
 func ApproveTools(s Server, r Report, trust *consent.Trust) error {
-	return trust.Approve(consent.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash, At: time.Now().UTC()})
+	return trust.Approve(consent.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash})
 }
 
 // Revoke removes both approvals.
