@@ -245,7 +245,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 		bodies = append(bodies, planmode.Set(false, true, ""))
 	}
 	if opened.ParentTask() == "" {
-		ran, err := t.features.hooks.Prompt(ctx, "startup", n.Request)
+		ran, err := t.features.hooks.Prompt(ctx, n.Request)
 		if err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
@@ -301,7 +301,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 
 // Resume is journal.Ledger.Resume in the directory that the user named, if any.
 func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
-	said, err := t.features.hooks.Prompt(ctx, "resume", message)
+	said, err := t.features.hooks.Prompt(ctx, message)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 
 // Request records what the user wants next. Run answers it.
 func (t *Task) Request(ctx context.Context, text string) error {
-	said, err := t.features.hooks.Prompt(ctx, "", text)
+	said, err := t.features.hooks.Prompt(ctx, text)
 	if err != nil {
 		return err
 	}

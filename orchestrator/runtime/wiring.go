@@ -113,7 +113,9 @@ func (t *Task) settle(ctx context.Context) error {
 // stop ends what works beside the turn, and counts the task. It records both, so that it comes
 // before the end of the stream.
 func (t *Task) stop() error {
-	return errors.Join(t.features.jobs.Close(), t.features.hooks.Close(), t.Memory.CountTask())
+	jobs := t.features.jobs.Close()
+	t.features.hooks.Close()
+	return errors.Join(jobs, t.Memory.CountTask())
 }
 
 // interruptible reports whether an action is omitted once the user ends the turn. Actions that

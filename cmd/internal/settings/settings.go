@@ -184,7 +184,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 	if err != nil {
 		return nil, err
 	}
-	s.Notify, s.Hooks = user.notify, user.hooks
+	s.Notify = user.notify
 	var project file
 	approved := false
 	real, err := session.RealDir(dir)
@@ -196,9 +196,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 			return nil, err
 		}
 		needs := consent.Approval{Kind: "config", Name: "config.yaml", Dir: d, Hash: project.hash}
-		if needs = hook.Approval(needs, project.hooks, consent.OpenTrust(h.Approvals())); project.hash == "" {
-			needs.Hash = ""
-		}
+		needs = hook.Approval(needs, project.hooks, consent.OpenTrust(h.Approvals()))
 		if approved, err = s.approved(h, needs); err != nil {
 			return nil, err
 		}
@@ -238,22 +236,14 @@ func (s *Settings) addHooks(user, project []hook.Hook, approved bool) {
 	if approved {
 		user = append(slices.Clip(user), project...)
 	} else {
-		v.Ignored = hookTexts(project)
+		v.Ignored = hook.Texts(project)
 	}
-	if s.Hooks, v.Text = user, hookTexts(user); len(project) > 0 {
+	if s.Hooks, v.Text = user, hook.Texts(user); len(project) > 0 {
 		v.Origin = s.File
 	}
 	if v.Text+v.Ignored != "" {
 		s.Values = append(s.Values, v)
 	}
-}
-
-func hookTexts(hooks []hook.Hook) string {
-	var texts []string
-	for _, h := range hooks {
-		texts = append(texts, h.String())
-	}
-	return strings.Join(texts, "; ")
 }
 
 // holder returns the directory that holds the project's file: the nearest one from dir up to the root
@@ -426,31 +416,26 @@ func readFile(path string, user bool) (f file, err error) {
 	f.values = make(map[string]string)
 	byLine := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int { return nodes[a].Line - nodes[b].Line })
 	for _, name := range byLine {
-		node := nodes[name]
-		if name == named.TuningKey && user {
-			if _, err := named.ParseTuning(&node); err != nil {
-				return f, session.Usagef("%s:%d: %s: %v; docs/guides/providers.md has the form", path, node.Line, name, err)
-			}
-			continue
-		}
-		if name == notify.Key && user {
-			if f.notify, err = notify.Parse(&node); err != nil {
-				return f, session.Usagef("%s:%d: %s: %v", path, node.Line, name, err)
-			}
-			continue
-		}
-		if name == hook.Key {
-			project := ""
-			if !user {
-				project = filepath.Dir(filepath.Dir(path))
-			}
-			if f.hooks, err = hook.Parse(&node, project); err != nil {
-				return f, session.Usagef("%s:%d: %s: %v", path, node.Line, name, err)
-			}
-			continue
-		}
-		if name == named.TuningKey || name == notify.Key {
+		node, structured := nodes[name], true
+		switch {
+		case name == hook.Key:
+			f.hooks, err = hook.Parse(&node)
+		case name != named.TuningKey && name != notify.Key:
+			structured = false
+		case !user:
 			return f, session.Usagef("%s:%d: %s can be set in your own config.yaml only: its commands run", path, node.Line, name)
+		case name == notify.Key:
+			f.notify, err = notify.Parse(&node)
+		default:
+			if _, err = named.ParseTuning(&node); err != nil {
+				err = fmt.Errorf("%w; docs/guides/providers.md has the form", err)
+			}
+		}
+		if err != nil {
+			return f, session.Usagef("%s:%d: %s: %v", path, node.Line, name, err)
+		}
+		if structured {
+			continue
 		}
 		i := slices.IndexFunc(known, func(k key) bool { return k.name == name })
 		if i < 0 {

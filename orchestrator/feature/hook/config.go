@@ -33,14 +33,12 @@ const (
 	postFailure  = "PostToolUseFailure"
 	promptSubmit = "UserPromptSubmit"
 	notification = "Notification"
-	sessionStart = "SessionStart"
-	sessionEnd   = "SessionEnd"
 	stop         = "Stop"
 	subagentStop = "SubagentStop"
 )
 
 func events() []string {
-	return []string{preToolUse, postToolUse, postFailure, promptSubmit, notification, sessionStart, sessionEnd, stop, subagentStop}
+	return []string{preToolUse, postToolUse, postFailure, promptSubmit, notification, stop, subagentStop}
 }
 
 // Times of a hook.
@@ -60,12 +58,14 @@ type Hook struct {
 	approved func() bool
 }
 
-// String describes the hook to the user.
-func (h Hook) String() string {
-	if h.Matcher == "" {
-		return h.Event + ": " + h.Command
+// Texts describes hooks to the user.
+func Texts(hooks []Hook) string {
+	var texts []string
+	for _, h := range hooks {
+		matcher := "(" + h.Matcher + ")"
+		texts = append(texts, h.Event+strings.TrimSuffix(matcher, "()")+": "+h.Command)
 	}
-	return fmt.Sprintf("%s(%s): %s", h.Event, h.Matcher, h.Command)
+	return strings.Join(texts, "; ")
 }
 
 // form is the value of Key. Other keys of Claude Code are refused: they would change what a hook does.
@@ -78,8 +78,8 @@ type form map[string][]struct {
 	} `yaml:"hooks"`
 }
 
-// Parse reads the value of Key. project is the directory that brings it; empty: the user's own.
-func Parse(node *yaml.Node, project string) (all []Hook, err error) {
+// Parse reads the value of Key.
+func Parse(node *yaml.Node) (all []Hook, err error) {
 	var f form
 	if err := node.Load(&f, yaml.WithKnownFields()); err != nil {
 		line, cause := userfile.YAML(err)
@@ -87,7 +87,7 @@ func Parse(node *yaml.Node, project string) (all []Hook, err error) {
 	}
 	for _, event := range events() { // the order of a map is none
 		for _, group := range f[event] {
-			h := Hook{Event: event, Matcher: group.Matcher, Project: project}
+			h := Hook{Event: event, Matcher: group.Matcher}
 			if h.match, err = regexp.Compile("^(?:" + group.Matcher + ")$"); group.Matcher == "*" || group.Matcher == "" {
 				h.match, h.Matcher = regexp.MustCompile(""), ""
 			} else if err != nil {
@@ -116,7 +116,8 @@ func Parse(node *yaml.Node, project string) (all []Hook, err error) {
 	return all, nil
 }
 
-// Approval returns the approval that a project's configuration needs: a is that of its file alone.
+// Approval returns the approval that a project's configuration needs, and marks its hooks as the project's: a is the
+// approval of its file alone.
 // It covers the project's programs that the hooks name, too, which are compared again whenever a
 // hook runs.
 func Approval(a consent.Approval, hooks []Hook, trust *consent.Trust) consent.Approval {
@@ -136,6 +137,7 @@ func Approval(a consent.Approval, hooks []Hook, trust *consent.Trust) consent.Ap
 	}
 	first := stamp()
 	for i := range hooks {
+		hooks[i].Project = a.Dir
 		hooks[i].approved = func() bool {
 			now := stamp()
 			ok, err := trust.Approved(now)

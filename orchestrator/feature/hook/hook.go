@@ -150,7 +150,7 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 	case res.Cut > 0:
 		fail("what it printed is ignored: it is more than %d characters", shell.MaxOutputRunes)
 		return
-	case *res.Exit == 2 && blocks(h.Event) && !strings.HasPrefix(res.Display, "timed out"):
+	case *res.Exit == 2 && h.Event != notification && !strings.HasPrefix(res.Display, "timed out"):
 		ran.Decision, ran.Said = "block", cmp.Or(stderr, out, "it gave no reason")
 		s.block = joined(s.block, ran.Said)
 		return
@@ -166,13 +166,13 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 			fail("its JSON cannot be read: %v", err)
 			return
 		}
-	} else if h.Event == promptSubmit || h.Event == sessionStart {
+	} else if h.Event == promptSubmit {
 		o.Specific.Context = out
 	}
 	text := cmp.Or(o.Specific.Reason, o.Reason, o.StopReason, o.Message)
 	switch d := o.Specific.Decision; {
 	case o.Decision == "block" || d == "deny" || o.Continue != nil && !*o.Continue:
-		if ran.Decision = "block"; blocks(h.Event) {
+		if ran.Decision = "block"; h.Event != notification {
 			s.block = joined(s.block, cmp.Or(text, "it gave no reason"))
 		}
 	case d == "allow" || d == "ask": // what else it says is recorded as no decision
@@ -181,11 +181,6 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 	}
 	context := quote.CutBytes(o.Specific.Context, min(len(o.Specific.Context), maxContextBytes))
 	s.context, ran.Said = joined(s.context, context), joined(ran.Said, joined(text, context))
-}
-
-// blocks reports whether a hook can forbid what follows an event, or object to what was done.
-func blocks(event string) bool {
-	return event != notification && event != sessionStart && event != sessionEnd
 }
 
 func joined(a, b string) string { return strings.TrimSpace(a + "\n" + strings.TrimSpace(b)) }
@@ -226,20 +221,17 @@ func (r *Runner) After(ctx context.Context, c *gate.Call, res *tool.Result) (ran
 	return true
 }
 
-// Prompt asks the hooks about a request of the user, which may be empty. source is startup or resume if the session
-// begins with it. It returns what is recorded after the request, or ErrBlocked.
-func (r *Runner) Prompt(ctx context.Context, source, text string) (ran []op.Body, err error) {
-	if source != "" {
-		ran = r.run(ctx, sessionStart, map[string]any{"source": source}, source).told("")
-	}
+// Prompt asks the hooks about a request of the user, which may be empty. It returns what is recorded after the
+// request, or ErrBlocked.
+func (r *Runner) Prompt(ctx context.Context, text string) ([]op.Body, error) {
 	if text == "" {
-		return ran, nil
+		return nil, nil
 	}
 	s := r.run(ctx, promptSubmit, map[string]any{"prompt": text}, "")
 	if s.block != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBlocked, s.block)
 	}
-	return append(ran, s.told("")...), nil
+	return s.told(""), nil
 }
 
 // told returns what is recorded, with what the model is told.
@@ -286,14 +278,12 @@ func (r *Runner) Notify(kind, text string) {
 	})
 }
 
-// Close waits for notifications that still run, and runs the hooks of the session's end.
-func (r *Runner) Close() error {
+// Close waits for notifications that still run.
+func (r *Runner) Close() {
 	late := time.AfterFunc(maxLinger, r.end)
 	r.work.Wait()
 	late.Stop()
 	r.end()
-	ran := r.run(context.Background(), sessionEnd, map[string]any{"reason": "other"}, "other").ran
-	return r.place.Journal.Post(context.Background(), ran...)
 }
 
 // foreign returns a call as Claude Code's hooks know it: its tool's name there, and our arguments with those of the

@@ -17,7 +17,7 @@ func parse(t *testing.T, text string) ([]Hook, error) {
 		t.Fatal(err)
 	}
 	node := doc[Key]
-	return Parse(&node, "")
+	return Parse(&node)
 }
 
 // A matcher is compared with the whole of Claude Code's name of a tool, and of ours.
@@ -57,6 +57,7 @@ func TestMatch(t *testing.T) {
 func TestParseFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		`hooks: {PreCompact: [{hooks: [{type: command, command: x}]}]}`:          "PreCompact is no event",
+		`hooks: {SessionStart: [{hooks: [{type: command, command: x}]}]}`:        "SessionStart is no event",
 		`hooks: {Stop: [{hooks: [{type: http, command: x}]}]}`:                   `type "http"`,
 		`hooks: {Stop: [{hooks: [{type: command}]}]}`:                            "no command",
 		`hooks: {Stop: [{hooks: [{type: command, command: x, timeout: 7200}]}]}`: "timeout 7200",
