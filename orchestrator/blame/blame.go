@@ -75,9 +75,8 @@ type Line struct {
 type Answer struct {
 	Path    string   `json:"path"` // in Dir
 	Dir     string   `json:"dir"`
-	File    string   `json:"file"`           // as it was asked about
-	Live    string   `json:"live,omitempty"` // a running task that works in Dir
-	Asked   bool     `json:"-"`              // about some lines, not about the file
+	File    string   `json:"file"` // as it was asked about
+	Asked   bool     `json:"-"`    // about some lines, not about the file
 	Lines   []Line   `json:"lines"`
 	Origins []Origin `json:"origins"`
 }
@@ -234,25 +233,21 @@ func (f *finder) blame(ctx context.Context) (string, error) {
 	if err := os.WriteFile(file, []byte(grafts.String()), 0o600); err != nil {
 		return "", err
 	}
-	args := []string{"blame", "--porcelain", "-S", file}
+	args := []string{"blame", "--line-porcelain", "-S", file}
 	if f.First > 0 {
 		args = append(args, fmt.Sprintf("-L%d,%d", f.First, f.Last))
 	}
 	return f.git(ctx, "", append(args, f.tip, "--", f.Path)...)
 }
 
-// read reads what 'git blame --porcelain' prints.
+// read reads what 'git blame --line-porcelain' prints.
 func (f *finder) read(out string) (*Answer, error) {
 	a := &Answer{Path: f.Path, Dir: f.Dir, Asked: f.First > 0, Lines: []Line{}}
-	if s := f.saved[string(f.Tip)]; s != nil && f.Present != nil && taskdir.Live(f.Home, s.task) != 0 {
-		a.Live = s.task
-	}
 	place := make(map[string]int) // of an origin
-	heads := make(map[string]Origin)
-	id, number := "", 0
+	id, number, h := "", 0, Origin{}
 	for line := range strings.SplitSeq(out, "\n") {
 		if text, ok := strings.CutPrefix(line, "\t"); ok {
-			o := f.origin(id, heads[id], text)
+			o := f.origin(id, h, text)
 			key := fmt.Sprint(id, o.Path, o.Calls)
 			if _, ok := place[key]; !ok {
 				place[key] = len(a.Origins)
@@ -262,7 +257,6 @@ func (f *finder) read(out string) (*Answer, error) {
 			continue
 		}
 		word, rest, _ := strings.Cut(line, " ")
-		h := heads[id]
 		switch word {
 		case "author":
 			h.Author = rest
@@ -278,13 +272,12 @@ func (f *finder) read(out string) (*Answer, error) {
 			h.Time = time.Unix(seconds, 0).UTC()
 		default:
 			if len(word) == 40 {
-				id, h = word, heads[word]
+				id, h = word, Origin{}
 				if _, err := fmt.Sscanf(rest, "%d %d", new(int), &number); err != nil {
 					return nil, fmt.Errorf("read git's answer %q: %w", line, err)
 				}
 			}
 		}
-		heads[id] = h
 	}
 	return a, nil
 }

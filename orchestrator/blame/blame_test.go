@@ -1,6 +1,7 @@
 package blame
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,8 +45,8 @@ func TestChoose(t *testing.T) {
 // TestReplay: recorded edits are undone as far as they fit the present text.
 func TestReplay(t *testing.T) {
 	call := func(step int, args string) edit {
-		r, err := file.ReadRecorded(args)
-		if err != nil {
+		var r file.Recorded
+		if err := json.Unmarshal([]byte(args), &r); err != nil {
 			t.Fatal(err)
 		}
 		return edit{Recorded: r, Origin: Origin{Kind: Step, Step: step}}

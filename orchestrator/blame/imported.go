@@ -1,6 +1,7 @@
 package blame
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,15 +37,16 @@ func (f *finder) readEdits() error {
 			continue
 		}
 		is := func(path string) bool { return path == target || filepath.Join(s.st.Opened.Dir, path) == target }
-		for _, c := range s.callsIn(1, s.st.Last) {
-			e := edit{lines: c.lines, command: !c.edits}
-			if e.command && !strings.Contains(c.args, filepath.Base(f.Path)) || !e.command && !slices.ContainsFunc(c.paths, is) {
+		s.readOnce()
+		for _, c := range s.calls {
+			e := edit{command: !c.edits}
+			if c.job || c.ended == 0 || e.command && !strings.Contains(c.args, filepath.Base(f.Path)) || !e.command && !slices.ContainsFunc(c.paths, is) {
 				continue
 			}
-			var err error
-			if e.Recorded, err = file.ReadRecorded(c.args); err != nil {
+			if json.Unmarshal([]byte(c.args), &e.Recorded) != nil {
 				continue
 			}
+			e.lines = linesIn(c.args)
 			e.Kind, e.Task, e.Calls = Step, id, []Op{c.Op}
 			e.describe(s, c.step)
 			e.Time = s.st.Opened.Origin.Began // the record has the time of the import

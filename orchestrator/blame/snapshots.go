@@ -221,8 +221,12 @@ func (f *finder) snapshot(s *saved, at string) *written {
 	}
 	o.describe(t, step)
 	ran := t.st.Steps.At(step)
-	o.calls = slices.DeleteFunc(slices.Clone(t.jobs), func(c call) bool { return c.Seq > ran.Last || c.ended < ran.First })
-	o.calls = append(o.calls, t.callsIn(ran.First, ran.Last)...)
+	for _, c := range t.calls {
+		if c.Seq <= ran.Last && c.ended >= ran.First {
+			c.lines = linesIn(c.args)
+			o.calls = append(o.calls, c)
+		}
+	}
 	return o
 }
 
@@ -282,10 +286,11 @@ func linesIn(args string) map[string]bool {
 
 // stream is a task's record.
 type stream struct {
-	st   *state.State
-	r    *opstream.Reader // nil: the record is gone
-	said []Op             // the user's requests
-	jobs []call           // in the background
+	st      *state.State
+	r       *opstream.Reader // nil: the record is gone
+	said    []Op             // the user's requests
+	calls   []call
+	replies map[int]opstream.Record // what the model said last in each step
 }
 
 // call is a call that may have changed files.
@@ -334,25 +339,29 @@ func (o *Origin) describe(s *stream, step int) {
 			o.Request = &r
 		}
 	}
-	for rec, err := range s.r.Since(at.First - 1) {
-		if err != nil || rec.Seq > at.Last {
-			break
-		}
-		if b := new(op.ModelReplied); rec.Kind == string(b.Kind()) && json.Unmarshal(rec.Body, b) == nil {
-			o.Reply, o.Time = b.Text, rec.Time
-		}
+	var b op.ModelReplied
+	if rec := s.replies[step]; json.Unmarshal(rec.Body, &b) == nil {
+		o.Reply, o.Time = b.Text, rec.Time
 	}
 }
 
-// readOnce reads what holds for more than a step: requests and background commands.
+// readOnce reads requests, replies and calls.
 func (s *stream) readOnce() {
-	if s.said != nil {
+	if s.replies != nil {
 		return
 	}
-	kinds := []op.Kind{(*op.UserSaid)(nil).Kind(), (*op.JobStarted)(nil).Kind(), (*op.JobEnded)(nil).Kind()}
+	s.replies = make(map[int]opstream.Record)
 	ids := make(map[string]int)
 	for rec, err := range s.r.Since(0) {
-		if err != nil || !slices.Contains(kinds, op.Kind(rec.Kind)) {
+		if err != nil {
+			break
+		}
+		switch op.Kind(rec.Kind) {
+		case (*op.ModelReplied)(nil).Kind():
+			s.replies[rec.Step] = rec
+			continue
+		case (*op.UserSaid)(nil).Kind(), (*op.ToolCalled)(nil).Kind(), (*op.ToolReturned)(nil).Kind(), (*op.JobStarted)(nil).Kind(), (*op.JobEnded)(nil).Kind():
+		default:
 			continue
 		}
 		o, _ := taskdir.Decode(rec)
@@ -361,43 +370,25 @@ func (s *stream) readOnce() {
 			if b.Source != op.SourceRejection {
 				s.said = append(s.said, Op{rec.Seq, b.Text})
 			}
-		case *op.JobStarted:
-			ids[b.Job] = len(s.jobs)
-			s.jobs = append(s.jobs, call{Op: Op{rec.Seq, "in the background: " + b.Command}, job: true, args: string(rec.Body), lines: linesIn(string(rec.Body)), ended: math.MaxUint64})
-		case *op.JobEnded:
-			if i, ok := ids[b.Job]; ok {
-				s.jobs[i].ended = rec.Seq
-			}
-		}
-	}
-}
-
-// callsIn returns the calls among some operations that may have changed files.
-func (s *stream) callsIn(first, last uint64) (list []call) {
-	called, returned := string((*op.ToolCalled)(nil).Kind()), string((*op.ToolReturned)(nil).Kind())
-	ids := make(map[string]uint64)
-	for rec, err := range s.r.Since(first - 1) {
-		if err != nil || rec.Seq > last {
-			break
-		}
-		if rec.Kind != called && rec.Kind != returned {
-			continue
-		}
-		o, _ := taskdir.Decode(rec)
-		switch b := o.Body.(type) {
 		case *op.ToolCalled:
 			if act := op.Acts(b.Name); b.Changes || act == op.Edits || act == op.RunsShell {
-				ids[b.Call] = rec.Seq
+				ids[b.Call] = len(s.calls)
 				text := tool.Display(op.Call{Name: b.Name, Args: b.Args}, s.st.Opened.Dir)
-				list = append(list, call{Op: Op{rec.Seq, text}, step: rec.Step, edits: act == op.Edits, paths: file.Paths(b.Name, json.RawMessage(b.Args)), args: b.Args, lines: linesIn(b.Args)})
+				s.calls = append(s.calls, call{Op: Op{rec.Seq, text}, step: rec.Step, edits: act == op.Edits, ended: rec.Seq, paths: file.Paths(b.Name, json.RawMessage(b.Args)), args: b.Args})
 			}
 		case *op.ToolReturned:
-			if b.Refused || b.IsError && op.Acts(b.Name) == op.Edits { // it changed nothing
-				list = slices.DeleteFunc(list, func(c call) bool { return c.Seq == ids[b.Call] })
+			if i, ok := ids[b.Call]; ok && (b.Refused || b.IsError && s.calls[i].edits) {
+				s.calls[i].ended = 0 // it changed nothing
+			}
+		case *op.JobStarted:
+			ids[b.Job] = len(s.calls)
+			s.calls = append(s.calls, call{Op: Op{rec.Seq, "in the background: " + b.Command}, job: true, args: string(rec.Body), ended: math.MaxUint64})
+		case *op.JobEnded:
+			if i, ok := ids[b.Job]; ok {
+				s.calls[i].ended = rec.Seq
 			}
 		}
 	}
-	return list
 }
 
 func (o Op) String() string { return fmt.Sprintf("%s (op %d)", o.Text, o.Seq) }

@@ -137,12 +137,5 @@ func (s *Service) BlameStep(ctx context.Context, task string, step int, path str
 	}
 	defer all.Close()
 	q := blame.Query{Home: s.Home, World: all, Dir: st.Opened.Dir, Path: path, Tip: ends[0], First: line, Last: line}
-	var data bytes.Buffer
-	if err = all.Content(ctx, q.Tip, path, &data); err == nil {
-		err = checkLines(path, data.Bytes(), &q)
-	}
-	if err != nil {
-		return nil, err
-	}
 	return q.Answer(ctx)
 }

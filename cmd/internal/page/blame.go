@@ -49,7 +49,7 @@ func (s *Server) showBlame(w http.ResponseWriter, r *http.Request) error {
 			b.Task = taskPath(o.Task)
 		}
 		var rows [][2]string
-		b.Head, rows = show.BlameOrigin(o, "")
+		b.Head, rows = show.BlameOrigin(o)
 		for _, row := range rows {
 			if !strings.HasPrefix(row[1], "anamnesis ") { // in place of commands there are links
 				b.Rows = append(b.Rows, row)

@@ -34,7 +34,7 @@ func Blame(a *blame.Answer) string {
 	b.WriteByte('\n')
 	if a.Asked {
 		for i, o := range a.Origins {
-			head, rows := BlameOrigin(o, a.Live)
+			head, rows := BlameOrigin(o)
 			fmt.Fprintf(&b, "%s%s\n", strings.Repeat("\n", min(i, 1)), head)
 			for _, r := range rows {
 				fmt.Fprintf(&b, "  %-8s %s\n", r[0], r[1])
@@ -44,7 +44,7 @@ func Blame(a *blame.Answer) string {
 	}
 	seen := make(map[string]bool)
 	for i, o := range a.Origins {
-		head, rows := BlameOrigin(o, "")
+		head, rows := BlameOrigin(o)
 		if o.Kind == blame.Step {
 			head = "" // as the label
 		}
@@ -76,8 +76,8 @@ func blameLabel(o blame.Origin) string {
 }
 
 // BlameOrigin says what an origin is, and in rows, each with a name, what is known of it and which commands show
-// more. live names a running task that works in the directory.
-func BlameOrigin(o blame.Origin, live string) (head string, rows [][2]string) {
+// more.
+func BlameOrigin(o blame.Origin) (head string, rows [][2]string) {
 	row := func(name, format string, args ...any) {
 		rows = append(rows, [2]string{name, view.Clean(fmt.Sprintf(format, args...))})
 	}
@@ -91,10 +91,7 @@ func BlameOrigin(o blame.Origin, live string) (head string, rows [][2]string) {
 	case blame.Before:
 		return "no task wrote it, and it is in no commit of git", nil
 	case blame.Since:
-		if live != "" {
-			row("", "task %s is running: its step under way is saved when it ends", live)
-		}
-		return "changed since the last snapshot, of " + when + ": by you, or by what no task ran", rows
+		return "changed since the last snapshot, of " + when + ": by you, by what no task ran, or by the step of a running task, which is saved when it ends", nil
 	case blame.User:
 		head = strings.TrimSuffix("changed by you, "+line(o.Why), ", ")
 	case blame.Unknown:

@@ -1,9 +1,6 @@
 package file
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "slices"
 
 // Recorded is a call of WriteFile or StrReplaceFile as a record has it.
 type Recorded struct {
@@ -25,10 +22,4 @@ func (r Recorded) Undo(text string) (string, error) {
 		text, _, err = apply(text, back)
 	}
 	return text, err
-}
-
-// ReadRecorded reads the arguments of a call.
-func ReadRecorded(args string) (r Recorded, err error) {
-	err = json.Unmarshal([]byte(args), &r)
-	return r, err
 }
