@@ -22,47 +22,38 @@ var (
 // /SERVER:PROMPT, and of the resources that it names, as @SERVER:URI, at its end. Names of other
 // servers than the directory's stay words.
 func (s *Service) fromServers(ctx context.Context, dir, text string) (string, error) {
-	prompt := promptNamed.FindStringSubmatch(text)
-	resources := resourceNamed.FindAllStringSubmatch(text, maxResources)
-	if prompt == nil && len(resources) == 0 {
+	var offers []mcp.Offer
+	if m := promptNamed.FindStringSubmatch(text); m != nil {
+		offers = append(offers, mcp.Offer{Server: m[1], Kind: mcp.KindPrompt, Name: m[2], Args: strings.TrimPrefix(text, m[0])})
+	}
+	for _, m := range resourceNamed.FindAllStringSubmatch(text, maxResources) {
+		offers = append(offers, mcp.Offer{Server: m[1], Kind: mcp.KindResource, Name: m[2]})
+	}
+	if len(offers) == 0 {
 		return text, nil
 	}
 	servers, _, err := s.MCPServers(dir)
 	if err != nil {
 		return "", err
 	}
-	out := text
-	add := func(server, what string, get func(context.Context, mcp.Server, mcp.Options) (string, error)) error {
-		i := slices.IndexFunc(servers, func(srv mcp.Server) bool { return srv.Name == server && !srv.Disabled })
+	for _, f := range offers {
+		i := slices.IndexFunc(servers, func(srv mcp.Server) bool { return srv.Name == f.Server && !srv.Disabled })
 		if i < 0 {
-			return nil
+			continue
 		}
 		srv, err := s.ApprovedServer(servers[i])
 		if err != nil {
-			return err
+			return "", err
 		}
-		err = s.withServer(ctx, srv, dir, "", func(string) {}, func(o mcp.Options) error {
-			got, err := get(ctx, srv, o)
-			out += fmt.Sprintf("\n\n[%s of the MCP server %s]\n%s", what, server, got)
+		if err := s.withServer(ctx, srv, dir, "", func(string) {}, func(o mcp.Options) error {
+			got, err := f.Get(ctx, srv, o)
+			text += fmt.Sprintf("\n\n[%s %s of the MCP server %s]\n%s", f.Kind, f.Name, f.Server, got)
 			return err
-		})
-		return err
-	}
-	if prompt != nil {
-		if err := add(prompt[1], "prompt "+prompt[2], func(ctx context.Context, srv mcp.Server, o mcp.Options) (string, error) {
-			return mcp.Prompt(ctx, srv, o, prompt[2], strings.TrimPrefix(text, prompt[0]))
 		}); err != nil {
 			return "", err
 		}
 	}
-	for _, r := range resources {
-		if err := add(r[1], "resource "+r[2], func(ctx context.Context, srv mcp.Server, o mcp.Options) (string, error) {
-			return mcp.Resource(ctx, srv, o, r[2])
-		}); err != nil {
-			return "", err
-		}
-	}
-	return out, nil
+	return text, nil
 }
 
 // Login logs the user in at an MCP server; see mcp.Login.

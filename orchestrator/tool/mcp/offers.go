@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,39 +11,67 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Prompt starts or reaches a server as Probe does and returns the text of one of its prompts. The
-// words of args are its arguments in their order, the last gets the rest.
-func Prompt(ctx context.Context, s Server, o Options, name, args string) (text string, err error) {
-	err = s.during(ctx, o, func(ctx context.Context, cs *sdk.ClientSession) error {
-		var names []string
-		for p, err := range cs.Prompts(ctx, nil) {
-			switch {
-			case err != nil:
-				return fmt.Errorf("list its prompts: %w", err)
-			case p.Name == name:
-				values, err := promptArguments(p, args)
-				if err != nil {
-					return err
-				}
-				got, err := cs.GetPrompt(ctx, &sdk.GetPromptParams{Name: name, Arguments: values})
-				if err != nil {
-					return fmt.Errorf("get its prompt %s: %w", name, err)
-				}
-				for _, m := range got.Messages {
-					text += contentText(m.Content) + "\n"
-				}
-				return nil
-			case len(names) == maxTools:
-				return fmt.Errorf("it offers more than %d prompts", maxTools)
-			}
-			names = append(names, oneLine(p.Name))
-		}
-		return fmt.Errorf("it has no prompt %s; it has: %s", name, strings.Join(names, ", "))
-	})
-	return strings.TrimSpace(text), err
+// Offer is a prompt or a resource of a server, by its name or URI.
+type Offer struct{ Server, Kind, Name, Args string }
+
+// Kinds of offers.
+const (
+	KindPrompt   = "prompt"
+	KindResource = "resource"
+)
+
+// Get starts or reaches the server as Probe does and returns what it offers as text, within the server's start
+// timeout. Other content than text is named.
+func (f Offer) Get(ctx context.Context, s Server, o Options) (string, error) {
+	o = o.withDefaults()
+	ses, err := connect(ctx, s, &o, events{changed: func() {}, progress: func(any, string) {}})
+	if err != nil {
+		return "", err
+	}
+	defer ses.end()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.startTimeout(), errSlow)
+	defer cancel()
+	get := f.resource
+	if f.Kind == KindPrompt {
+		get = f.prompt
+	}
+	contents, err := get(ctx, ses.cs)
+	if err != nil {
+		return "", cmp.Or(context.Cause(ctx), err)
+	}
+	var text strings.Builder
+	for _, c := range contents {
+		text.WriteString(contentText(c) + "\n")
+	}
+	return strings.TrimSpace(text.String()), nil
 }
 
-// promptArguments assigns words to the arguments of a prompt.
+func (f Offer) prompt(ctx context.Context, cs *sdk.ClientSession) (contents []sdk.Content, err error) {
+	var names []string
+	for p, err := range cs.Prompts(ctx, nil) {
+		if err != nil {
+			return nil, fmt.Errorf("list its prompts: %w", err)
+		}
+		if names = append(names, oneLine(p.Name)); p.Name != f.Name {
+			continue
+		}
+		values, err := promptArguments(p, f.Args)
+		if err != nil {
+			return nil, err
+		}
+		got, err := cs.GetPrompt(ctx, &sdk.GetPromptParams{Name: f.Name, Arguments: values})
+		if err != nil {
+			return nil, fmt.Errorf("get its prompt %s: %w", f.Name, err)
+		}
+		for _, m := range got.Messages {
+			contents = append(contents, m.Content)
+		}
+		return contents, nil
+	}
+	return nil, fmt.Errorf("it has no prompt %s; it has: %s", f.Name, strings.Join(names, ", "))
+}
+
+// promptArguments assigns words to the arguments of a prompt in their order; the last gets the rest.
 func promptArguments(p *sdk.Prompt, args string) (map[string]string, error) {
 	values := make(map[string]string)
 	rest := strings.TrimSpace(args)
@@ -61,20 +90,15 @@ func promptArguments(p *sdk.Prompt, args string) (map[string]string, error) {
 	return values, nil
 }
 
-// Resource starts or reaches a server as Probe does and returns one of its resources as text. Other
-// content than text is named.
-func Resource(ctx context.Context, s Server, o Options, uri string) (text string, err error) {
-	err = s.during(ctx, o, func(ctx context.Context, cs *sdk.ClientSession) error {
-		got, err := cs.ReadResource(ctx, &sdk.ReadResourceParams{URI: uri})
-		if err != nil {
-			return fmt.Errorf("read its resource %s: %w", uri, err)
-		}
-		for _, r := range got.Contents {
-			text += contentText(&sdk.EmbeddedResource{Resource: r}) + "\n"
-		}
-		return nil
-	})
-	return strings.TrimSpace(text), err
+func (f Offer) resource(ctx context.Context, cs *sdk.ClientSession) (contents []sdk.Content, err error) {
+	got, err := cs.ReadResource(ctx, &sdk.ReadResourceParams{URI: f.Name})
+	if err != nil {
+		return nil, fmt.Errorf("read its resource %s: %w", f.Name, err)
+	}
+	for _, r := range got.Contents {
+		contents = append(contents, &sdk.EmbeddedResource{Resource: r})
+	}
+	return contents, nil
 }
 
 // contentText returns a server's content as model and user see it. Bytes are named only.
@@ -83,21 +107,4 @@ func contentText(c sdk.Content) string {
 	b.content(c)
 	text, _ := headAndTail(tool.Visible(strings.Join(b.lines, "\n")), MaxResultRunes)
 	return text
-}
-
-// during runs one exchange with a server, within its start timeout.
-func (s Server) during(ctx context.Context, o Options, exchange func(context.Context, *sdk.ClientSession) error) error {
-	o = o.withDefaults()
-	ses, err := connect(ctx, s, &o, events{changed: func() {}, progress: func(any, string) {}})
-	if err != nil {
-		return err
-	}
-	defer ses.end()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.startTimeout(), errSlow)
-	defer cancel()
-	err = exchange(ctx, ses.cs)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-	}
-	return err
 }
