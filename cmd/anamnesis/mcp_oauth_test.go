@@ -158,7 +158,7 @@ func TestMCPLogin(t *testing.T) {
 	}
 	file := ""
 	_ = filepath.WalkDir(home, func(path string, d os.DirEntry, _ error) error {
-		if d.Name() == "mcp-logins.json" {
+		if filepath.Base(filepath.Dir(path)) == "mcp-logins" {
 			file = path
 		}
 		return nil
@@ -173,11 +173,11 @@ func TestMCPLogin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all map[string]map[string]map[string]any
+		var all map[string]map[string]any
 		if err := json.Unmarshal(data, &all); err != nil {
 			t.Fatal(err)
 		}
-		all[srv.URL+"/mcp"]["token"]["expiry"] = "2020-01-01T00:00:00Z"
+		all["token"]["expiry"] = "2020-01-01T00:00:00Z"
 		if data, err = json.Marshal(all); err != nil {
 			t.Fatal(err)
 		}

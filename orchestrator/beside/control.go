@@ -113,8 +113,6 @@ func Week(h taskdir.Home, agent sessions.Agent, now time.Time) string {
 	switch info, err := os.Stat(callFile(h, agent)); {
 	case err != nil:
 		return said + ", its model has never called a tool of ours"
-	case info.ModTime().Before(since):
-		return said + ", its model called no tool of ours, last on " + info.ModTime().Format(time.DateOnly)
 	default:
 		return said + ", its model last called a tool of ours on " + info.ModTime().Format("2006-01-02 15:04")
 	}

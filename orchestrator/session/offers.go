@@ -24,10 +24,10 @@ var (
 func (s *Service) fromServers(ctx context.Context, dir, text string) (string, error) {
 	var offers []mcp.Offer
 	if m := promptNamed.FindStringSubmatch(text); m != nil {
-		offers = append(offers, mcp.Offer{Server: m[1], Kind: mcp.KindPrompt, Name: m[2], Args: strings.TrimPrefix(text, m[0])})
+		offers = append(offers, mcp.Offer{Server: m[1], Kind: "prompt", Name: m[2], Args: strings.TrimPrefix(text, m[0])})
 	}
 	for _, m := range resourceNamed.FindAllStringSubmatch(text, maxResources) {
-		offers = append(offers, mcp.Offer{Server: m[1], Kind: mcp.KindResource, Name: m[2]})
+		offers = append(offers, mcp.Offer{Server: m[1], Kind: "resource", Name: m[2]})
 	}
 	if len(offers) == 0 {
 		return text, nil

@@ -227,8 +227,8 @@ func (h Home) Embedder() string { return filepath.Join(h.Config, "embedder.yaml"
 // MCPServers is the user's own list of MCP servers.
 func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
 
-// Logins is the file of the user's logins at MCP servers.
-func (h Home) Logins() string { return filepath.Join(h.State, "mcp-logins.json") }
+// Logins is the folder of the user's logins at MCP servers.
+func (h Home) Logins() string { return filepath.Join(h.State, "mcp-logins") }
 
 // Tools is the folder of the user's own command tools.
 func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ const (
 	loginTime = 5 * time.Minute
 	// refreshTimeout bounds one request for a new token.
 	refreshTimeout = 30 * time.Second
-	maxLoginsBytes = 1 << 20
+	maxLoginBytes  = 1 << 20
 )
 
 // login is a user's login at a server, as it is stored.
@@ -35,53 +36,47 @@ type login struct {
 	Token  *oauth2.Token `json:"token"`
 }
 
-// logins is the file of a user's logins, by the servers' addresses: a token goes only to the
-// address that it was issued for. It implements auth.OAuthHandler and oauth2.TokenSource for one.
-type logins struct {
-	path, server, address string
-	mu                    sync.Mutex
+// stored is the file of a user's login at an address: a token goes only where it was issued for. It
+// implements auth.OAuthHandler and oauth2.TokenSource.
+type stored struct {
+	path, server string
+	mu           sync.Mutex
 }
 
-func (l *logins) read() (map[string]login, error) {
-	all := make(map[string]login)
-	data, err := durable.ReadFile(l.path, maxLoginsBytes)
+// storedLogin returns the file of the login at a server's address, in the folder of all logins.
+func storedLogin(folder, server, address string) *stored {
+	return &stored{path: filepath.Join(folder, fmt.Sprintf("%x.json", sha256.Sum256([]byte(address)))), server: server}
+}
+
+// read returns an empty login if there is none.
+func (l *stored) read() (now login, err error) {
+	data, err := durable.ReadFile(l.path, maxLoginBytes)
 	if errors.Is(err, os.ErrNotExist) {
-		return all, nil
+		return now, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &all)
+		err = json.Unmarshal(data, &now)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the logins of MCP servers in %s: %w; remove the file and log in again", l.path, err)
+		err = fmt.Errorf("read the login in %s: %w; remove the file and log in again", l.path, err)
 	}
-	return all, nil
+	return now, err
 }
 
-// put stores the login; nil removes it.
-func (l *logins) put(now *login) error {
-	err := os.MkdirAll(filepath.Dir(l.path), 0o700)
-	lock, lockErr := durable.Lock(l.path + ".lock")
-	if err = cmp.Or(err, lockErr); err != nil {
-		return fmt.Errorf("store the login: %w", err)
+func (l *stored) put(now login) error {
+	data, err := json.Marshal(now)
+	if err == nil {
+		err = cmp.Or(os.MkdirAll(filepath.Dir(l.path), 0o700), durable.Replace(l.path, data, 0o600))
 	}
-	defer lock.Close()
-	all, err := l.read()
-	if err != nil {
-		return err
-	}
-	if delete(all, l.address); now != nil {
-		all[l.address] = *now
-	}
-	data, err := json.Marshal(all)
 	if err != nil {
 		return fmt.Errorf("store the login: %w", err)
 	}
-	return durable.Replace(l.path, data, 0o600)
+	return nil
 }
 
 // TokenSource implements auth.OAuthHandler.
-func (l *logins) TokenSource(context.Context) (oauth2.TokenSource, error) {
-	if all, err := l.read(); err != nil || all[l.address].Token == nil {
+func (l *stored) TokenSource(context.Context) (oauth2.TokenSource, error) {
+	if now, err := l.read(); err != nil || now.Token == nil {
 		return nil, err
 	}
 	return l, nil
@@ -89,25 +84,24 @@ func (l *logins) TokenSource(context.Context) (oauth2.TokenSource, error) {
 
 // Token implements oauth2.TokenSource. It reads the file each time: another process may have
 // refreshed the token, and many servers accept a refresh token once.
-func (l *logins) Token() (*oauth2.Token, error) {
+func (l *stored) Token() (*oauth2.Token, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all, err := l.read()
-	if err != nil {
-		return nil, err
+	now, err := l.read()
+	if err != nil || now.Token == nil {
+		return nil, cmp.Or(err, errors.New("the login was removed"))
 	}
-	now := all[l.address]
 	client := &http.Client{Timeout: refreshTimeout}
 	token, err := now.Client.TokenSource(context.WithValue(context.Background(), oauth2.HTTPClient, client), now.Token).Token()
 	if err != nil || token.AccessToken == now.Token.AccessToken {
 		return token, err
 	}
 	now.Token = token
-	return token, l.put(&now)
+	return token, l.put(now)
 }
 
 // Authorize implements auth.OAuthHandler. A task does not open a browser: the user logs in before.
-func (l *logins) Authorize(_ context.Context, _ *http.Request, res *http.Response) error {
+func (l *stored) Authorize(_ context.Context, _ *http.Request, res *http.Response) error {
 	res.Body.Close()
 	return &refusal{fmt.Sprintf("it wants a login, or accepts the stored one no longer (%s): 'mcp login %s' opens one", res.Status, l.server)}
 }
@@ -143,7 +137,7 @@ func Login(ctx context.Context, s Server, o Options, show func(address string)) 
 	})}
 	go func() { _ = page.Serve(listener) }() // ends with Close
 	defer page.Close()
-	stored, asked := &logins{path: o.Logins, server: s.Name, address: address}, false
+	file, asked := storedLogin(o.Logins, s.Name, address), false
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			ClientName: "Anamnesis", RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
@@ -165,7 +159,7 @@ func Login(ctx context.Context, s Server, o Options, show func(address string)) 
 		},
 		NewTokenSource: func(_ context.Context, client *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 			asked = true
-			return stored, stored.put(&login{*client, token})
+			return file, file.put(login{*client, token})
 		},
 	})
 	if err != nil {
@@ -192,5 +186,8 @@ func Logout(s Server, o Options) error {
 	if err != nil {
 		return fmt.Errorf("url: %w", err)
 	}
-	return (&logins{path: o.Logins, address: address}).put(nil)
+	if err := os.Remove(storedLogin(o.Logins, s.Name, address).path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -11,14 +11,8 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Offer is a prompt or a resource of a server, by its name or URI.
+// Offer is what a server offers beside tools: of the kind prompt by its name, of the kind resource by its URI.
 type Offer struct{ Server, Kind, Name, Args string }
-
-// Kinds of offers.
-const (
-	KindPrompt   = "prompt"
-	KindResource = "resource"
-)
 
 // Get starts or reaches the server as Probe does and returns what it offers as text, within the server's start
 // timeout. Other content than text is named.
@@ -32,7 +26,7 @@ func (f Offer) Get(ctx context.Context, s Server, o Options) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.startTimeout(), errSlow)
 	defer cancel()
 	get := f.resource
-	if f.Kind == KindPrompt {
+	if f.Kind == "prompt" {
 		get = f.prompt
 	}
 	contents, err := get(ctx, ses.cs)

@@ -135,7 +135,7 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 	}
 	handler := o.oauth
 	if handler == nil && o.Logins != "" {
-		handler = &logins{path: o.Logins, server: s.Name, address: address}
+		handler = storedLogin(o.Logins, s.Name, address)
 	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:     address,

@@ -31,7 +31,7 @@ type Options struct {
 	Getenv  func(string) string // for ${NAME}; nil: os.Getenv
 	Environ []string            // what commands get, before secrets are removed; nil: the program's own
 	Program string              // this program's version, sent to servers
-	Logins  string              // the file of the user's logins; "": none
+	Logins  string              // the folder of the user's logins; "": none
 	// FirstWait is how long the first call of Tools waits; 0: DefaultFirstWait.
 	FirstWait time.Duration
 	// PingTimeout is how long a server may take to answer the ping before a call. A slower
