@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // ReadFile reads a regular file of at most so many bytes. It does not wait for a FIFO. The error
@@ -15,15 +16,29 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := ReadOpen(f, most)
+	data, err := readOpen(f, most)
 	if err != nil {
 		err = &fs.PathError{Op: "read", Path: path, Err: err}
 	}
 	return data, err
 }
 
-// ReadOpen is ReadFile for an open file, which it closes. Its errors do not name the file.
-func ReadOpen(f *os.File, most int64) ([]byte, error) {
+// ReadWithin is ReadFile of a name in a directory, out of which it follows no link.
+func ReadWithin(dir, name string, most int64) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return readOpen(f, most)
+}
+
+// readOpen reads an open file and closes it. Its errors do not name the file.
+func readOpen(f *os.File, most int64) ([]byte, error) {
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, errNotRegular)

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/handout"
 	"anamnesis/opstream/durable"
@@ -121,28 +119,15 @@ func Nested(dir string, paths []string, known map[string]bool) string {
 // readInstructions reads one directory's file. It follows no link out of the directory, unless the
 // directory is the user's own. An empty path means that there is no file.
 func readInstructions(dir string, own bool) (text string, file op.SourceFile, fault string) {
-	root, err := os.OpenRoot(dir)
-	if own && errors.Is(err, fs.ErrNotExist) {
-		return "", file, ""
-	}
-	if err != nil {
-		return "", file, fmt.Sprintf("%s: %s", dir, readFault(err))
-	}
-	defer root.Close()
 	for _, name := range instructionNames() {
 		path := filepath.Join(dir, name)
-		open := root.OpenFile
+		data, err := durable.ReadWithin(dir, name, maxInstructionFile)
 		if own { // a link leads to where the user keeps it
-			open, name = os.OpenFile, path
+			data, err = durable.ReadFile(path, maxInstructionFile)
 		}
-		f, err := open(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
-		}
-		data, err := durable.ReadOpen(f, maxInstructionFile)
 		if err != nil {
 			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
 		}

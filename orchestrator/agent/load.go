@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"anamnesis/opstream/durable"
 )
@@ -119,20 +116,11 @@ func (in loading) read(at place, most int64) ([]byte, error) {
 	case ScopeUser:
 		return durable.ReadFile(at.path, most)
 	}
-	root, err := os.OpenRoot(in.opts.Project)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
 	rel, err := filepath.Rel(in.opts.Project, at.path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	data, err := durable.ReadOpen(f, most)
+	data, err := durable.ReadWithin(in.opts.Project, rel, most)
 	if err == nil {
 		in.out.brought = append(in.out.brought, broughtFile{rel, data})
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -20,11 +19,11 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
-	"golang.org/x/sys/unix"
 
 	"anamnesis/anamnesis/attention"
 	"anamnesis/cmd/internal/notify"
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/feature/question"
@@ -392,12 +391,12 @@ type file struct {
 // readFile reads a configuration file. Only the user's own may say how models are asked and what notifies
 // the user: commands that it names run.
 func readFile(path string, user bool) (f file, err error) {
-	data, err := readRegular(path)
+	data, err := durable.ReadFile(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
 	if err != nil {
-		return f, session.Usagef("configuration %s: %v; make it a readable file or remove it", path, err)
+		return f, session.Usagef("configuration %s: %v; make it a readable file or remove it", path, plain(err))
 	}
 	var nodes map[string]yaml.Node
 	known := keys()
@@ -456,23 +455,6 @@ func readFile(path string, user bool) (f file, err error) {
 	sum := sha256.Sum256(data)
 	f.hash = hex.EncodeToString(sum[:])
 	return f, nil
-}
-
-// readRegular reads a file of at most maxFileBytes.
-func readRegular(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // reject a FIFO without waiting
-	if err != nil {
-		return nil, plain(err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("more than %d bytes", maxFileBytes)
-	}
-	return data, plain(err)
 }
 
 // plain returns an error without the call and the path.

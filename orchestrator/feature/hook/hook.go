@@ -116,8 +116,7 @@ func (r *Runner) runAll(ctx context.Context, hooks []Hook, input map[string]any,
 func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op.HookRan, s *said) {
 	fail := func(format string, args ...any) {
 		ran.Failed = true
-		ran.Said = quote.Squash(fmt.Sprintf(format, args...))
-		ran.Said = quote.CutBytes(ran.Said, min(len(ran.Said), maxLineBytes))
+		ran.Said = quote.OneLine(quote.Squash(fmt.Sprintf(format, args...)), maxLineBytes)
 	}
 	data, err := json.Marshal(input)
 	if err != nil {
