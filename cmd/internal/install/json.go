@@ -265,7 +265,9 @@ func (p *part) removeJSON(data, was []byte) ([]byte, error) {
 
 // addJSON adds our entries to a configuration without them. older is an earlier entry of the MCP server.
 func (p *Places) addJSON(agent sessions.Agent, part part, data []byte, older map[string]any) ([]byte, error) {
-	add := func(path []string, name string, value any) error {
+	// add makes the objects and lists on the way that are not there.
+	var add func(path []string, name string, value any) error
+	add = func(path []string, name string, value any) error {
 		root, err := hujson.Parse(data)
 		if err == nil && len(path) > 0 && at(&root, path...) == nil {
 			last := len(path) - 1
@@ -274,7 +276,7 @@ func (p *Places) addJSON(agent sessions.Agent, part part, data []byte, older map
 			} else {
 				value = map[string]any{name: value}
 			}
-			path, name = path[:last], path[last]
+			return add(path[:last], path[last], value)
 		}
 		if err == nil {
 			data, err = insert(data, path, name, value)
@@ -285,25 +287,13 @@ func (p *Places) addJSON(agent sessions.Agent, part part, data []byte, older map
 		err := add([]string{part.servers}, "anamnesis", p.serverEntry(agent, older))
 		return data, err
 	}
-	if root, err := hujson.Parse(data); err == nil && at(&root, "hooks") == nil {
-		if err := add(nil, "hooks", map[string]any{}); err != nil {
+	values, _ := parse(part.path, data)
+	for _, tool := range readOnlyTools {
+		if !part.allow || slices.Contains(rulesIn(values), any(rulePrefix+tool)) {
+			continue
+		}
+		if err := add([]string{"permissions", "allow"}, "", rulePrefix+tool); err != nil {
 			return nil, err
-		}
-	}
-	if root, err := hujson.Parse(data); err == nil && part.allow {
-		if at(&root, "permissions") == nil {
-			if err := add(nil, "permissions", map[string]any{}); err != nil {
-				return nil, err
-			}
-		}
-		values, _ := parse(part.path, data)
-		for _, tool := range readOnlyTools {
-			if slices.Contains(rulesIn(values), any(rulePrefix+tool)) {
-				continue
-			}
-			if err := add([]string{"permissions", "allow"}, "", rulePrefix+tool); err != nil {
-				return nil, err
-			}
 		}
 	}
 	for _, e := range events[agent] {
