@@ -99,28 +99,11 @@ func LessonOf(c *card.Card) retrieval.Lesson {
 type Filter struct {
 	Words string // each of them is in the card's text
 	Repo  string
-	Kind  Kind
 }
-
-// Kind is why a card waits.
-type Kind string
-
-// The kinds.
-const (
-	KindDraft   Kind = "draft"   // from this machine's own work
-	KindTainted Kind = "tainted" // a draft that was drawn from outside text
-	KindDoubted Kind = "doubted" // reviewed, and past its date or contradicted
-)
 
 // Matches reports whether the filter selects a card that waits.
 func (f Filter) Matches(c *card.Card) bool {
-	kind := KindDoubted
-	if c.State == card.Draft {
-		if kind = KindDraft; c.Provenance.Tainted {
-			kind = KindTainted
-		}
-	}
-	if f.Kind != "" && f.Kind != kind || f.Repo != "" && f.Repo != c.Scope.Repo {
+	if f.Repo != "" && f.Repo != c.Scope.Repo {
 		return false
 	}
 	text := strings.ToLower(string(c.Source()))

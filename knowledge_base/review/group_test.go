@@ -64,7 +64,7 @@ func TestFilter(t *testing.T) {
 	defer store.Close()
 	var ch knowledgebase.Change
 	for i, c := range []*card.Card{groupCard("own", "t", card.Draft, "the Port is taken"), groupCard("outside", "t", card.Draft, "a lock file remains")} {
-		c.Provenance.Tainted, c.Scope.Repo = i == 1, fmt.Sprintf("repo%d", i)
+		c.Scope.Repo = fmt.Sprintf("repo%d", i)
 		ch.Cards = append(ch.Cards, c)
 	}
 	ch.Message = "Add two"
@@ -79,9 +79,6 @@ func TestFilter(t *testing.T) {
 		{review.Filter{Words: "port TAKEN"}, "own"},
 		{review.Filter{Words: "port lock"}, ""},
 		{review.Filter{Repo: "repo1"}, "outside"},
-		{review.Filter{Kind: review.KindTainted}, "outside"},
-		{review.Filter{Kind: review.KindDraft}, "own"},
-		{review.Filter{Kind: review.KindDoubted}, ""},
 	} {
 		var got []string
 		for _, c := range store.Cards(review.Waiting(store)) {

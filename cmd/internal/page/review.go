@@ -35,7 +35,7 @@ type queue struct {
 // selection returns the part of an address that selects waiting cards.
 func selection(r *http.Request) url.Values {
 	all, q := r.URL.Query(), make(url.Values)
-	for _, name := range []string{"q", "repo", "kind", "by"} {
+	for _, name := range []string{"q", "repo", "by"} {
 		if value := all.Get(name); value != "" {
 			q.Set(name, value)
 		}
@@ -54,7 +54,7 @@ func withQuery(path string, q url.Values) string {
 // waiting returns the queue that a request selects.
 func (s *Server) waiting(r *http.Request) (*queue, error) {
 	sel := selection(r)
-	q := &queue{Filter: review.Filter{Words: sel.Get("q"), Repo: sel.Get("repo"), Kind: review.Kind(sel.Get("kind"))},
+	q := &queue{Filter: review.Filter{Words: sel.Get("q"), Repo: sel.Get("repo")},
 		By: cmp.Or(review.By(sel.Get("by")), review.ByLikeness), Query: sel, entries: make(map[string]knowledgebase.Entry)}
 	all := review.Waiting(s.store)
 	for _, e := range all {
