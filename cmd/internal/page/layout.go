@@ -75,7 +75,6 @@ func parsePages() (*pages, error) {
 		"who":      timeline.ActorName,
 		"line":     term.Line,
 		"meaning":  meaning,
-		"browser":  browser,
 		"unlinked": unlinked,
 		"join":     func(s []string) string { return strings.Join(s, " · ") },
 		"pair":     func(a, b any) pair { return pair{a, b} },

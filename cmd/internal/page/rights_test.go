@@ -115,17 +115,3 @@ func TestSessionsPage(t *testing.T) {
 		t.Errorf("told: %q", renewed)
 	}
 }
-
-func TestBrowserName(t *testing.T) {
-	for agent, want := range map[string]string{
-		"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1": "Safari on iPhone",
-		"Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/125.0 Mobile Safari/537.36":                       "Chrome on Android",
-		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/125.0 Safari/537.36 Edg/125.0":                   "Edg on Windows",
-		"Mozilla/5.0 (Macintosh; Intel Mac OS X 14.5; rv:126.0) Gecko/20100101 Firefox/126.0":                                                     "Firefox on Mac OS",
-		"curl/8.0": "curl/8.0", "": "A program that gives no name",
-	} {
-		if got := browser(agent); got != want {
-			t.Errorf("%s: %q, want %q", agent, got, want)
-		}
-	}
-}

@@ -1,14 +1,10 @@
 package page
 
 import (
-	"cmp"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"anamnesis/cmd/internal/page/door"
-	"anamnesis/cmd/internal/term"
 )
 
 // sessionsView is what the page of the browsers with access shows.
@@ -49,19 +45,4 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.Redirect(w, r, "/sessions", http.StatusSeeOther)
 	return nil
-}
-
-// browser names a browser by what it calls itself, such as "Safari on iPhone".
-func browser(agent string) string {
-	first := func(names ...string) string {
-		if i := slices.IndexFunc(names, func(name string) bool { return strings.Contains(agent, name) }); i >= 0 {
-			return names[i]
-		}
-		return ""
-	}
-	program, system := first("Edg", "Firefox", "Chrome", "Safari"), first("iPhone", "iPad", "Android", "Windows", "Mac OS", "Linux")
-	if program == "" || system == "" {
-		return cmp.Or(term.Line(agent, 80), "A program that gives no name")
-	}
-	return program + " on " + system
 }
