@@ -27,7 +27,7 @@ func TestOpensAtWhatMatters(t *testing.T) {
 	w.save()
 	w.jump(1, "it was <wrong>")
 	page := s.get(t, "/tasks/task_1")
-	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">The last jump</h2>`, "From step 2 back to step 1", `<li class="mono">delete new.go</li><li class="mono">write old.go</li>`, "it was &lt;wrong&gt;",
+	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">The last jump</h2>`, "jump from step 2 to step 1: 2 files changed", `<li class="mono">delete new.go</li><li class="mono">write old.go</li>`, "it was &lt;wrong&gt;",
 		`<span id="group-2"><span class="n">step 2</span> <span class="unseen">left</span> <span class="what left">Bash(go &lt;test&gt;)</span>`,
 		"early\nFAIL &lt;b&gt;</pre>")
 	if n := strings.Count(page, "<details open"); n != 1 {

@@ -42,21 +42,8 @@ type detail struct {
 	Title      string
 	Op         *opDetail
 	Step       *stepDetail
-	Jump       *jumpDetail
 	Context    *contextDetail
 	Blame      []blamed
-}
-
-// jumpDetail is a jump with what it reverted and what it kept.
-type jumpDetail struct {
-	timeline.Jump
-	Seq      uint64
-	Reverted []string // each with its verb
-	More     int      // files that went back and are not named
-	Kept     []op.Skipped
-	Lost     []op.Skipped // restored without an attribute
-	Git      []string     // how git's repositories stand
-	Passes   []timeline.Row
 }
 
 // auto returns what a task's page opens first: the step under way, else the last jump, else
@@ -66,17 +53,11 @@ func (w *watch) auto(live int) *detail {
 	id := w.builder.State().Current
 	if step, ok := w.builder.UnderWay(); ok && live != 0 {
 		id = step.ID
-	} else if jump, passes, ok := w.builder.LastJump(); ok {
-		d.Title = "The last jump"
-		d.Jump = &jumpDetail{Jump: *jump.Jump, Seq: jump.First, Passes: passes}
-		if l, err := w.follower.Line(jump.First); err == nil {
-			if b, ok := l.Op.Body.(*op.JumpDone); ok {
-				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.FileActions(b),
-					max(0, b.NReverted-len(b.Reverted)), b.Kept
-				d.Jump.Lost, d.Jump.Git = b.LostAttributes, b.Git
-			}
+	} else if jumps := w.builder.Tree().Arcs; len(jumps) > 0 {
+		if o, err := w.op(jumps[len(jumps)-1].Seq); err == nil {
+			d.Title, d.Op = "The last jump", o
+			return d
 		}
-		return d
 	}
 	step, err := w.step(id)
 	if err != nil {
@@ -105,7 +86,9 @@ type opDetail struct {
 	Next     uint64
 	HasStep  bool
 	Describe string
-	Subagent string // the subagent's task
+	Subagent string   // the subagent's task
+	Reverted []string // the files that a jump took back, each with its verb
+	More     int      // and those that are not named
 }
 
 // cutText is the beginning of a text.
@@ -181,6 +164,8 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 		o.Subagent = b.Task
 	case *op.SubagentEnded:
 		o.Subagent = b.Task
+	case *op.JumpDone:
+		o.Reverted, o.More = timeline.FileActions(b), max(0, b.NReverted-len(b.Reverted))
 	}
 	var pretty bytes.Buffer
 	if json.Indent(&pretty, l.JSON, "", "  ") == nil {

@@ -309,21 +309,6 @@ func (b *Builder) Timeline() Timeline {
 // live reports, by step, which are on the current path.
 func (b *Builder) live() []bool { return b.State().Steps.PathSet(b.State().Current) }
 
-// LastJump returns the row of the last performed jump, and those of its passes.
-func (b *Builder) LastJump() (jump Row, passes []Row, ok bool) {
-	for i := len(b.rows) - 1; i >= 0; i-- {
-		if b.rows[i].Kind != RowJump || b.rows[i].Jump == nil {
-			continue
-		}
-		for k := i - 1; k >= 0 && b.rows[k].Kind == RowPass; k-- {
-			passes = append(passes, b.rows[k])
-		}
-		slices.Reverse(passes)
-		return b.rows[i], passes, true
-	}
-	return Row{}, nil, false
-}
-
 // UnderWay returns the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (steps.Step, bool) {
 	st := b.State()

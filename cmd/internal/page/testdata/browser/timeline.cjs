@@ -33,7 +33,7 @@ async function follow(page, args) {
   await page.locator("#op-2").focus();
   fs.writeFileSync(args.go, "");
   await page.locator("#standing", { hasText: "Finished" }).waitFor();
-  await page.locator("#auto", { hasText: "From step 4 back to step 1" }).waitFor();
+  await page.locator("#auto", { hasText: "jump from step 4 to step 1" }).waitFor();
   await page.locator(".mark", { hasText: "↩ to 1" }).waitFor();
   await page.locator(".mark", { hasText: "block, 1 ✦" }).waitFor();
   assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again");
