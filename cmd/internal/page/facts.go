@@ -8,11 +8,6 @@ import (
 	"anamnesis/anamnesis/facts"
 )
 
-// repositories has what the tasks of a directory's repository showed of it.
-type repositories interface {
-	Facts(dir string) (*facts.Repo, error)
-}
-
 // factsView is the facts of a repository as a card.
 type factsView struct {
 	Path, Topic     string

@@ -11,15 +11,7 @@ import (
 	"anamnesis/cmd/internal/page/door"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
-	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/blame"
-	"anamnesis/orchestrator/inspect"
-	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/report"
-	"anamnesis/orchestrator/search"
-	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/taskdir"
-	"anamnesis/worldstate"
+	"anamnesis/orchestrator/session"
 )
 
 const (
@@ -41,36 +33,10 @@ const (
 // ErrNotLoopback is returned by [Listen] for an address others could reach.
 var ErrNotLoopback = errors.New("not an address of this machine alone")
 
-// Service is what a server needs of the tasks; session.Service has it.
-type Service interface {
-	listing
-	records
-	steering
-	repositories
-}
-
-type listing interface {
-	Tasks() ([]taskdir.Summary, error)
-	Follow(task string) (*taskdir.Follower, error)
-	Live(task string) int
-	Answer(ctx context.Context, task string, seq uint64, text, from string) (running bool, err error)
-	Search(ctx context.Context, q search.Query, progress func(read, of int)) (*search.Found, error)
-}
-
-type records interface {
-	State(task string) (*state.State, error)
-	Ops(task string, after uint64, visit func(op.Op) error) error
-	Explain(task string, seq uint64) (inspect.Explanation, []model.Message, error)
-	World(st *state.State) (*worldstate.World, error)
-	StoreOf(*op.TaskOpened) string
-	Report(ctx context.Context, task string) (*report.Report, error)
-	BlameStep(ctx context.Context, task string, step int, path string, line int) (*blame.Answer, error)
-}
-
 // Options are what a server shows.
 type Options struct {
 	// Tasks are the tasks.
-	Tasks Service
+	Tasks *session.Service
 	// Store holds the cards. It should be opened with Watch, so that what
 	// others change is seen at once. The server does not close it.
 	Store *knowledgebase.Store
@@ -83,7 +49,7 @@ type Options struct {
 // Server answers the pages of one process. Its methods may be called
 // concurrently.
 type Server struct {
-	tasks   Service
+	tasks   *session.Service
 	store   *knowledgebase.Store
 	desk    *review.Desk
 	door    *door.Door

@@ -8,17 +8,8 @@ import (
 
 	"anamnesis/cmd/internal/show"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
 )
-
-// steering acts on tasks, running or not.
-type steering interface {
-	Say(ctx context.Context, task, text string) error
-	Stop(ctx context.Context, task, from string) error
-	PlanJump(ctx context.Context, task, dir string, j op.JumpRequested) (inspect.JumpPlan, error)
-	Jump(ctx context.Context, task, dir string, j op.JumpRequested, c session.Client) (session.Jumped, error)
-}
 
 // planWidth is the width of what a jump would do, in columns.
 const planWidth = 100

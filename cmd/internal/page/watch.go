@@ -8,6 +8,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -17,14 +18,14 @@ const maxWatched = 8
 
 // watches are the open tasks.
 type watches struct {
-	tasks listing
+	tasks *session.Service
 	mu    sync.Mutex
 	open  []*watch // least recently used first
 }
 
 // watch is one open task. mu guards the fields below it.
 type watch struct {
-	tasks    listing
+	tasks    *session.Service
 	id       string
 	mu       sync.Mutex
 	follower *taskdir.Follower
