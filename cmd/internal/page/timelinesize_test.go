@@ -108,9 +108,9 @@ func TestLargeTexts(t *testing.T) {
 	wantIn(t, "the context", s.get(t, "/tasks/task_1/ops/7/context"), "more bytes in the operation")
 }
 
-// TestNestedLists: in any part of any tree, lists are closed in the order in which they were
+// TestLists: in any part of any tree, lists are closed in the order in which they were
 // opened, entries are in lists and lists in entries, and each step occurs once.
-func TestNestedLists(t *testing.T) {
+func TestLists(t *testing.T) {
 	p, err := parsePages()
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestNestedLists(t *testing.T) {
 		}
 		from := rapid.IntRange(0, len(nodes)-1).Draw(rt, "from")
 		v := treeView{Path: "/tasks/t"}
-		v.Items, v.Ends = picture.Items(nodes[from:])
+		v.Branches = picture.Branches(nodes[from:])
 		var out strings.Builder
 		if err := p.parts.ExecuteTemplate(&out, "tree", v); err != nil {
 			rt.Fatal(err)

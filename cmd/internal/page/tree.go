@@ -16,13 +16,12 @@ import (
 	"anamnesis/worldstate"
 )
 
-// treeView is a part of the tree of steps, as a drawing and as nested lists.
+// treeView is a part of the tree of steps, as a drawing and as lists.
 type treeView struct {
 	picture.Drawing
 	Path          string
-	Items         []picture.Item
-	Ends          []struct{} // lists that are open at the end of the part
-	First, Last   int        // rows shown, from 1
+	Branches      []picture.Branch
+	First, Last   int // rows shown, from 1
 	Total         int
 	Before, After string
 }
@@ -57,7 +56,7 @@ func (w *watch) tree(v shown) treeView {
 	nodes, from := whole.Window(v.row, picture.RowsShown)
 	t := treeView{Drawing: picture.Draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from +
 		len(nodes), Total: len(whole.Nodes)}
-	t.Items, t.Ends = picture.Items(nodes)
+	t.Branches = picture.Branches(nodes)
 	if from > 0 {
 		v.row = max(from-picture.RowsShown, 0)
 		t.Before = v.query(t.Path)

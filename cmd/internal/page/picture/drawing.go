@@ -1,5 +1,5 @@
 // Package picture lays out what a page shows of a task's steps: the tree of steps as a
-// drawing and as nested lists.
+// drawing and as lists.
 package picture
 
 import (

@@ -21,23 +21,20 @@ var leftBehind = timeline.Tree{
 	Lanes: 2, Current: 4,
 }
 
-// TestItems: each branch is a list within its entry, and all lists are closed.
-func TestItems(t *testing.T) {
-	items, open := Items(leftBehind.Nodes)
+// TestBranches: a list begins where a step does not go on from the row before it.
+func TestBranches(t *testing.T) {
 	var got strings.Builder
-	for _, it := range items {
-		if it.Opens {
-			got.WriteString("(")
+	var items []Item
+	for _, b := range Branches(leftBehind.Nodes) {
+		got.WriteString(b.Name + ":")
+		for _, it := range b.Items {
+			fmt.Fprint(&got, " ", it.Step)
 		}
-		fmt.Fprint(&got, it.Step)
-		got.WriteString(strings.Repeat(")", len(it.Shuts)))
+		got.WriteString("\n")
+		items = append(items, b.Items...)
 	}
-	got.WriteString(strings.Repeat(")", len(open)))
-	if want := "01(23)4"; got.String() != want {
-		t.Errorf("nested as %s, want %s", got.String(), want)
-	}
-	if b := items[2].Branch; b != "Branch from step 1, left: wrong path" {
-		t.Errorf("the branch is called %q", b)
+	if want := "From the beginning: 0 1\nBranch from step 1, left: wrong path: 2 3\nBranch from step 1: 4\n"; got.String() != want {
+		t.Errorf("the lists are\n%s, want\n%s", got.String(), want)
 	}
 	if s := strings.Join(items[3].Signs, " "); s != "left compacted 1 failed" {
 		t.Errorf("step 3 has the signs %q", s)

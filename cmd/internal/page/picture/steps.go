@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,22 +12,21 @@ import (
 const (
 	// TextColumns is how much of a text one line shows.
 	TextColumns = 120
-	// maxNesting is how deep lists are nested; deeper branches are in the innermost.
-	maxNesting = 16
 	// marksShown is how many marks a step's row shows; its own page has all.
 	marksShown = 3
 	// markColumns is how much of a mark's text is shown.
 	markColumns = 160
 )
 
-// Item is one step in the nested lists.
+// Branch is steps that follow one another in a lane.
+type Branch struct {
+	Name  string
+	Items []Item
+}
+
+// Item is one step in the lists.
 type Item struct {
 	timeline.Node
-	Opens   bool       // a nested list begins before it
-	Splits  bool       // another branch begins: a list ends and one begins
-	Leaf    bool       // its entry has no nested list
-	Shuts   []struct{} // lists that end after it
-	Branch  string     // label of the list that begins
 	What    string
 	Signs   []string // its state, in words
 	Made    []mark
@@ -40,47 +40,24 @@ type mark struct {
 	Text        string
 }
 
-// Items returns where nested lists begin and end: a branch is a list within the entry of the
-// row before it. It also returns the lists that are open at the end.
-func Items(nodes []timeline.Node) ([]Item, []struct{}) {
-	out := make([]Item, len(nodes))
-	depth := 0
+// Branches returns rows of the tree as lists. Where a step does not go on from the row before it, a list begins.
+func Branches(nodes []timeline.Node) (out []Branch) {
 	for i, n := range nodes {
-		it := Item{Node: n, Signs: signs(n)}
+		if i == 0 || n.Lane != nodes[i-1].Lane || n.Parent != nodes[i-1].Step {
+			out = append(out, Branch{Name: branchName(n)})
+		}
+		it := Item{Node: n, Signs: signs(n), What: cmp.Or(term.Line(n.Text, TextColumns), "no call")}
 		it.Made, it.MoreOps = marksOf(n)
-		if it.What = term.Line(n.Text, TextColumns); it.What == "" {
-			it.What = "no call"
-		}
-		if i > 0 {
-			next := min(max(n.Lane-nodes[0].Lane, 0), depth+1, maxNesting)
-			above := &out[i-1]
-			if it.Opens = next > depth; !it.Opens {
-				above.Leaf, above.Shuts = true, make([]struct{}, depth-next)
-				it.Splits = next > 0 && branches(nodes, i)
-			}
-			depth = next
-		}
-		if it.Opens || it.Splits {
-			it.Branch = branchName(n)
-		}
-		out[i] = it
+		b := &out[len(out)-1]
+		b.Items = append(b.Items, it)
 	}
-	if len(out) > 0 {
-		out[len(out)-1].Leaf = true
-	}
-	return out, make([]struct{}, depth)
-}
-
-// branches reports whether a row begins a branch: its parent is in another lane or not shown.
-func branches(nodes []timeline.Node, row int) bool {
-	at := row - 1
-	for at >= 0 && nodes[at].Step != nodes[row].Parent {
-		at--
-	}
-	return at < 0 || nodes[at].Lane < nodes[row].Lane
+	return out
 }
 
 func branchName(n timeline.Node) string {
+	if n.Step == 0 {
+		return "From the beginning"
+	}
 	name := fmt.Sprintf("Branch from step %d", n.Parent)
 	if n.LeftBy != "" {
 		name += ", left: " + n.LeftBy

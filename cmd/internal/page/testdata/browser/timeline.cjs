@@ -43,7 +43,7 @@ async function follow(page, args) {
   assert.ok(seqs.length > 30);
 }
 
-// tree: the drawing is beside the list, and the list is nested as the steps are.
+// tree: the drawing is beside the list, and each branch is a list of its own.
 async function tree(page) {
   const left = page.getByRole("list", { name: /^Branch from step 1, left: counting up leads nowhere/ });
   assert.equal(await left.locator(".step").count(), 3);
@@ -126,7 +126,7 @@ async function byKey(page) {
   const path = () => new URL(page.url()).pathname;
   assert.match(path(), /\/followed\/ops\/2$/);
   await page.goBack();
-  await page.locator("#auto", { hasText: "From step 4 back to step 1" }).waitFor();
+  await page.locator("#auto", { hasText: "jump from step 4 to step 1" }).waitFor();
   assert.match(path(), /\/tasks\/followed$/);
   assert.equal(await focused(page), "op-2", "Back does not lead to what was opened");
   await page.goForward();
