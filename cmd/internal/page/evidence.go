@@ -39,7 +39,8 @@ type evidenceView struct {
 	None      string // why there is no evidence
 	Ops       []evidenceOp
 	More      int // operations that are not shown
-	Jump      *jumpView
+	Jump      *op.JumpIntended
+	JumpPath  string
 	Changed   string // the title of the patch.Diff
 	Diff      patch.Diff
 	NoDiff    string      // why there is none
@@ -56,14 +57,6 @@ type evidenceOp struct {
 	Open       bool   // its text is shown at once
 	Output     string // the end of what a command that failed printed
 	Path       string
-}
-
-type jumpView struct {
-	Seq      uint64
-	From, To int
-	By       string
-	Reason   string
-	Path     string
 }
 
 // showEvidence shows the operations a card was made from, the jump that left
@@ -93,7 +86,7 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 		v.None = "The card names no operations: it was written by hand, or brought from elsewhere."
 		return v
 	}
-	jump, err := s.gather(&v, p)
+	err := s.gather(&v, p)
 	switch {
 	case errors.Is(err, taskdir.ErrNoTask):
 		v.None = "The task is not on this machine."
@@ -106,10 +99,10 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 	st, err := s.tasks.State(p.Task)
 	switch {
 	case err != nil:
-	case jump != nil:
+	case v.Jump != nil:
 		v.Changed = "What those steps had changed"
-		v.Diff, err = s.worldDiff(r.Context(), st, jump.ToCommit, jump.FromCommit)
-		s.instead(r.Context(), &v, st, jump)
+		v.Diff, err = s.worldDiff(r.Context(), st, v.Jump.ToCommit, v.Jump.FromCommit)
+		s.instead(r.Context(), &v, st)
 	case len(v.Ops) == 0:
 		v.NoDiff = "None of the operations can be read."
 	default:
@@ -129,7 +122,8 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 }
 
 // instead compares the target of a jump with the end of the task's path, if that is later.
-func (s *Server) instead(ctx context.Context, v *evidenceView, st *state.State, jump *op.JumpIntended) {
+func (s *Server) instead(ctx context.Context, v *evidenceView, st *state.State) {
+	jump := v.Jump
 	if on := st.Steps.PathSet(st.Current); jump.To >= len(on) || !on[jump.To] || st.Current == jump.To {
 		return
 	}
@@ -166,28 +160,25 @@ var errEnough = errors.New("enough")
 
 // gather collects the operations of the card's ranges and finds the jump that
 // left them.
-func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, error) {
+func (s *Server) gather(v *evidenceView, p card.Provenance) error {
 	first, last := p.Ranges[0].First, uint64(0)
 	for _, r := range p.Ranges {
 		first, last = min(first, r.First), max(last, r.Last)
 	}
-	var jump *op.JumpIntended
 	err := s.tasks.Ops(p.Task, max(first, 1)-1, func(o op.Op) error {
 		within := slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last })
 		switch b := o.Body.(type) {
 		case *op.JumpIntended:
 			if o.Seq > last && slices.ContainsFunc(b.Discarded,
 				func(r op.Range) bool { return r.First <= last && last <= r.Last }) {
-				jump = b
-				v.Jump = &jumpView{Seq: o.Seq, From: b.From, To: b.To, By: b.By, Reason: b.Reason,
-					Path: opPath(p.Task, o.Seq)}
+				v.Jump, v.JumpPath = b, opPath(p.Task, o.Seq)
 			}
 		default:
 			if within && informs(o) {
 				v.add(p.Task, o)
 			}
 		}
-		if jump != nil || o.Seq > last+maxJumpDistance {
+		if v.Jump != nil || o.Seq > last+maxJumpDistance {
 			return errEnough
 		}
 		return nil
@@ -195,7 +186,7 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return jump, err
+	return err
 }
 
 // informs reports whether an operation adds something to those beside it.
