@@ -42,9 +42,6 @@ func asksOf(task string, q *state.Question) *asks {
 
 // answer answers the question that a page showed.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	seq, err := strconv.ParseUint(r.PostForm.Get("op"), 10, 63)
 	if err != nil || seq == 0 {
 		return refuse(http.StatusBadRequest, "The form does not say which question was answered. Open the task's page.")

@@ -307,7 +307,10 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 
 // framed adds the decision that the address names to a page, and what could be taken back.
 func (s *Server) framed(r *http.Request, v view) view {
-	v.Undo, v.UndoPath = s.undoable(), withQuery("/undo", selection(r))
+	v.UndoPath = withQuery("/undo", selection(r))
+	if last, ok := s.desk.Last(); ok {
+		v.Undo = &last
+	}
 	seq, err := strconv.Atoi(r.URL.Query().Get("done"))
 	if err != nil {
 		return v

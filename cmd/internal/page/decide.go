@@ -20,8 +20,11 @@ import (
 // take three, and some short fields.
 const maxFormBytes = 3*card.MaxBytes + 64<<10
 
-// readForm reads a form of bounded size.
+// readForm reads a form, if a request has one, of bounded size.
 func readForm(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return nil
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
 		var tooLarge *http.MaxBytesError
@@ -35,9 +38,6 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 
 // decide performs a decision about one card.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	id, f := r.PathValue("card"), r.PostForm
 	from := originOf(f.Get("from"))
 	q, err := s.waiting(r)
@@ -106,7 +106,6 @@ type editView struct {
 	Text      string // the file's text
 	Body      string
 	Preview   template.HTML // the body as it will look
-	Odd       []string      // invisible characters in the text
 	Now       string        // the card's present text, if it has changed since
 }
 
@@ -123,9 +122,6 @@ func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
 
 // preview answers with a rendered body.
 func (s *Server) preview(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	out, _ := markup.Render([]byte(r.PostForm.Get("body")))
 	return s.renderPart(w, "preview", out)
 }
@@ -150,7 +146,7 @@ func (s *Server) renderEdit(w http.ResponseWriter, r *http.Request, code int, v 
 	} else {
 		v.Whole = true // topic and body cannot be separated
 	}
-	v.Back, v.Odd = v.From.path(v.ID), markup.Odd(v.Text)
+	v.Back = v.From.path(v.ID)
 	return s.render(w, r, code, "edit", view{Title: "Edit: " + v.Topic, Section: v.From.section(),
 		Body: v, Problem: problem})
 }
@@ -158,9 +154,6 @@ func (s *Server) renderEdit(w http.ResponseWriter, r *http.Request, code int, v 
 // edit replaces a card's text. A text that cannot be stored stays in the form, with the
 // fault. If the card has changed since, both texts are shown.
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	v := editView{ID: r.PathValue("card"), From: originOf(r.PostForm.Get("from")), Seen: r.PostForm.Get("seen"),
 		Text: r.PostForm.Get("text")}
 	was, seen, err := s.store.Text(v.ID)

@@ -55,9 +55,6 @@ func (s *Server) showFacts(w http.ResponseWriter, r *http.Request) error {
 
 // correctFact sets a user's words for a fact; without words it is not told any more.
 func (s *Server) correctFact(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	repo, _, err := s.repositoryOf(r)
 	if err != nil {
 		return err

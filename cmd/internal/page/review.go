@@ -145,9 +145,6 @@ func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
 
 // decideMany performs a decision about the cards that were ticked in a list.
 func (s *Server) decideMany(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	d := review.Decision{Act: review.Act(r.PostForm.Get("act")), Seen: make(map[string]string)}
 	if d.Act != review.Approve && d.Act != review.Reject && d.Act != review.Retire {
 		return refuse(http.StatusBadRequest, "%q is not something to decide about several cards.", d.Act)
@@ -168,15 +165,6 @@ func (s *Server) decideMany(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return redirectDone(w, r, "/review", done)
-}
-
-// undoable says what Undo would take back.
-func (s *Server) undoable() *review.Done {
-	last, ok := s.desk.Last()
-	if !ok {
-		return nil
-	}
-	return &last
 }
 
 // queuePlace is the position of a card in the queue.
@@ -218,9 +206,6 @@ func (q *queue) around(p queuePlace) []listedCard {
 // undo takes the last decision back and shows the card it was about. The form
 // says which one the page had shown: another browser may have decided since.
 func (s *Server) undo(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	seq, err := strconv.Atoi(r.PostForm.Get("act"))
 	if err != nil {
 		seq = 0 // no act has that number

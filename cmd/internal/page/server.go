@@ -193,14 +193,14 @@ func (s *Server) routes() []route {
 	}
 }
 
-// handle registers a route. An error that it returns becomes a page that says so;
+// handle registers a route, whose form is read. An error that it returns becomes a page that says so;
 // the handler must not have written anything then.
 func (s *Server) handle(t route) {
 	s.mux.HandleFunc(t.pattern, func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if may := door.SessionOf(r).Right; may < t.right {
 			err = refuse(http.StatusForbidden, "This browser may %s only, and this needs the right to %s. Open an address that gives it: a browser with all rights shows them under Access.", may, t.right)
-		} else {
+		} else if err = readForm(w, r); err == nil {
 			err = t.answer(w, r)
 		}
 		if err != nil {

@@ -31,9 +31,6 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request) error {
 
 // revoke ends one session, or all but the one that asks for it.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	own, which := door.SessionOf(r).ID, r.PostForm.Get("session")
 	id, err := strconv.Atoi(which)
 	if err != nil && which != "others" {

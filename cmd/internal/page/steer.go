@@ -25,9 +25,6 @@ func did(name string) string {
 
 // say sends what a form of a task's page holds to its agent.
 func (s *Server) say(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	return redirectDid(w, r, "say", s.tasks.Say(r.Context(), r.PathValue("task"), strings.TrimSpace(r.PostForm.Get("text"))))
 }
 
@@ -38,9 +35,6 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request) error {
 
 // jump performs a jump that planJump has shown.
 func (s *Server) jump(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
-		return err
-	}
 	j, err := s.jumpOf(r)
 	if err != nil {
 		return err

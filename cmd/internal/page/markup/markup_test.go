@@ -126,13 +126,3 @@ func TestMarkdown(t *testing.T) {
 		t.Errorf("a text over the limit: %.60s", out)
 	}
 }
-
-func TestOdd(t *testing.T) {
-	got := strings.Join(Odd("a\u202eb\u202e\tc\r\n\u200dd\x07é漢"), "; ")
-	if want := "U+202E, 2 times; U+200D, 1 times; U+0007, 1 times"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	if got := Odd("\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c"); len(got) != maxOdd+1 {
-		t.Errorf("%q: want %d and how many others", got, maxOdd)
-	}
-}
