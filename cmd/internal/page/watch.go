@@ -40,7 +40,10 @@ type watch struct {
 // the stream is in end and is not returned as an error.
 func (ws *watches) acquire(id string) (*watch, error) {
 	for {
-		w, err := ws.get(id)
+		w, gone, err := ws.get(id)
+		if gone != nil {
+			gone.close() // waits for its users
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -57,17 +60,8 @@ func (ws *watches) acquire(id string) (*watch, error) {
 	}
 }
 
-// get returns the watch of a task, opening it if necessary.
-func (ws *watches) get(id string) (*watch, error) {
-	w, gone, err := ws.getOrOpen(id)
-	if gone != nil {
-		gone.close() // waits for its users
-	}
-	return w, err
-}
-
-// getOrOpen also returns the watch to be closed in its place.
-func (ws *watches) getOrOpen(id string) (w, gone *watch, err error) {
+// get returns the watch of a task, opening it if necessary, and the one to be closed in its place.
+func (ws *watches) get(id string) (w, gone *watch, err error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for i, w := range ws.open {
