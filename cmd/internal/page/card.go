@@ -79,7 +79,6 @@ type cardView struct {
 	Tainted   bool            // drawn from outside text
 	Can       map[string]bool // the acts that the card's state allows
 	Decide    string          // where its forms are sent
-	Keys      []key
 }
 
 // actView is a button that decides about a card. mergeView is one that replaces a card by
@@ -171,13 +170,6 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(review.Approve): !gone, string(review.Reject): c.State == card.Draft,
 		string(review.Retire): c.State == card.Reviewed, string(review.Restore): gone, string(review.Supersede): !gone}
-	v.Keys = []key{{"a", "approve"}, {"r", "reject"}, {"e", "edit"}, {"u", "undo"}, {"h", "history"}, {"/", "search"}}
-	if len(v.Against) > 0 {
-		v.Keys = append(v.Keys, key{"m", "drop the other"}, key{"o", "keep the other"})
-	}
-	if from == fromReview {
-		v.Keys = append([]key{{"j", "next"}, {"k", "previous"}}, v.Keys...)
-	}
 	return v, nil
 }
 

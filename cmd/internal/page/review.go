@@ -17,9 +17,6 @@ import (
 // maxWaitingListed is how many waiting cards the list of them shows.
 const maxWaitingListed = 200
 
-// key is a single key and what it does on a page, for the part "keys".
-type key struct{ Key, What string }
-
 // queue is the waiting cards that an address selects, in the order in which they are shown.
 type queue struct {
 	review.Filter
@@ -106,7 +103,6 @@ type queueView struct {
 	First  string // the card to begin with
 	Decide string // where the forms of groups are sent
 	Broken []knowledgebase.BrokenCard
-	Keys   []key
 }
 
 // shownGroup is a group of the queue as the list shows it.
@@ -122,8 +118,7 @@ func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := queueView{queue: q, Broken: s.store.Broken(), Decide: withQuery("/review", q.Query),
-		Keys: []key{{"j", "begin"}, {"u", "undo"}, {"/", "search"}}}
+	v := queueView{queue: q, Broken: s.store.Broken(), Decide: withQuery("/review", q.Query)}
 	room := maxWaitingListed
 	for _, g := range q.Groups {
 		g.Cards = g.Cards[:min(len(g.Cards), room)]

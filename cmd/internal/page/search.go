@@ -38,7 +38,6 @@ type listView struct {
 	// Withheld counts the drafts that fit and that no task is shown before they were reviewed.
 	Withheld int
 	Broken   []knowledgebase.BrokenCard
-	Keys     []key
 }
 
 // listedCard is a card's row in a list.
@@ -73,24 +72,12 @@ func listed(c *card.Card, expired bool, counts usage.Counts) listedCard {
 	return row
 }
 
-// rows makes the rows of entries; a card that was removed meanwhile has none.
-func (s *Server) rows(entries []knowledgebase.Entry) (out []listedCard) {
-	of := make(map[string]knowledgebase.Entry)
-	for _, e := range entries {
-		of[e.ID] = e
-	}
-	for _, c := range s.store.Cards(entries) {
-		out = append(out, listed(c, of[c.ID].Expired, of[c.ID].Counts))
-	}
-	return out
-}
-
 // listCards shows the newest cards, or what a query finds; for htmx the list
 // alone.
 func (s *Server) listCards(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	v := listView{Query: strings.TrimSpace(q.Get("q")), State: card.State(q.Get("state")), Broken: s.store.Broken(),
-		States: []card.State{card.Draft, card.Reviewed, card.Retired, card.Superseded}, Keys: []key{{"/", "search"}}}
+		States: []card.State{card.Draft, card.Reviewed, card.Retired, card.Superseded}}
 	if v.State != "" && !v.State.Valid() {
 		return refuse(http.StatusBadRequest, "%q is no state of a card.", v.State)
 	}
@@ -123,7 +110,13 @@ func (s *Server) list(v *listView, from string) error {
 		v.From = n
 	}
 	page := entries[v.From:min(v.Total, v.From+cardsListed)]
-	v.Cards = s.rows(page)
+	of := make(map[string]knowledgebase.Entry)
+	for _, e := range page {
+		of[e.ID] = e
+	}
+	for _, c := range s.store.Cards(page) { // without those removed meanwhile
+		v.Cards = append(v.Cards, listed(c, of[c.ID].Expired, of[c.ID].Counts))
+	}
 	if v.From+len(page) < v.Total {
 		v.Older = v.From + len(page)
 	}
