@@ -51,10 +51,8 @@ type arc struct {
 
 // dot is one step.
 type dot struct {
-	X, Y               int
-	Class              string
-	Compacted, Current bool
-	Failed             bool
+	timeline.Node
+	X, Y int
 }
 
 // Draw draws a number of rows, beginning at row from.
@@ -67,7 +65,7 @@ func Draw(tree timeline.Tree, from, rows int) Drawing {
 		}
 	}
 	for i, n := range tree.Nodes[from : from+rows] {
-		d.Nodes = append(d.Nodes, dot{laneX(n.Lane), rowY(i), dotClass(n), n.Compacted, n.Current, n.Failed > 0})
+		d.Nodes = append(d.Nodes, dot{n, laneX(n.Lane), rowY(i)})
 	}
 	for i := len(tree.Arcs) - 1; i >= 0; i-- {
 		a := tree.Arcs[i]
@@ -114,19 +112,6 @@ func (d Drawing) arc(fromLane, fromRow, toLane, toRow int, backward bool) arc {
 }
 
 func abs(n int) int { return max(n, -n) }
-
-func dotClass(n timeline.Node) string {
-	class := []string{"dot"}
-	for _, is := range []struct {
-		so   bool
-		name string
-	}{{!n.OnPath, "left"}, {n.Current, "here"}, {n.UnderWay, "underway"}, {n.Failed > 0, "failed"}} {
-		if is.so {
-			class = append(class, is.name)
-		}
-	}
-	return strings.Join(class, " ")
-}
 
 // Curve is the line through heights from 0 to 1 as an SVG path, 200 wide and 30 high; of one height it is level.
 func Curve(heights []float64) string {
