@@ -93,15 +93,16 @@ func (f *features) stepMark(id int) string {
 // checks are what each call goes through.
 func (f *features) checks() gate.Checks {
 	return gate.Checks{
-		f.gate.CheckArgs,           // every later check reads its tool and its arguments, which a user sees as they run
-		planmode.Check(f.planning), // nothing else is to be said of a call that changes something
-		f.repeat.Check,             // before anybody is asked: the answer would be the same as before
-		f.never.Check,              // the same
-		f.gate.Prepare,             // the approval depends on whether the network is held, and on the preview
-		f.hooks.Check,              // before the rules, whose question it may answer, and before calls that need none
-		f.gate.CheckRules,          // a rule that refuses needs neither research nor a user
-		f.research.Check,           // before the user, who is not asked about what the agent has to look up
-		f.gate.AskUser,             // last: a user is asked only about a call that will run
+		f.gate.CheckArgs,             // every later check reads its tool and its arguments, which a user sees as they run
+		planmode.Check(f.planning),   // nothing else is to be said of a call that changes something
+		f.repeat.Check,               // before anybody is asked: the answer would be the same as before
+		f.never.Check,                // the same
+		f.gate.Prepare,               // the approval depends on whether the network is held, and on the preview
+		planmode.Confine(f.planning), // the sandbox is made
+		f.hooks.Check,                // before the rules, whose question it may answer, and before calls that need none
+		f.gate.CheckRules,            // a rule that refuses needs neither research nor a user
+		f.research.Check,             // before the user, who is not asked about what the agent has to look up
+		f.gate.AskUser,               // last: a user is asked only about a call that will run
 	}
 }
 

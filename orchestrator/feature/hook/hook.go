@@ -125,7 +125,8 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 	}
 	env := &tool.Env{Dir: r.place.Dir, Redactor: r.place.Journal.Redactor()}
 	environ := append(os.Environ(), "CLAUDE_PROJECT_DIR="+r.place.Dir, "ANAMNESIS_PROJECT_DIR="+r.place.Dir)
-	if h.Project != "" {
+	if asked := s.ask; h.Project != "" {
+		s.ask = true // without its hook, a call that the project wants to see is the user's to decide
 		if !h.approved() {
 			fail("not run: the project's hook or a program that it names was changed since it was approved")
 			return
@@ -138,6 +139,7 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 			fail("not run: %v", err)
 			return
 		}
+		s.ask = asked
 		environ = append(env.Sandbox.ProjectEnviron(environ, guard.Grants{}), "CLAUDE_PROJECT_DIR="+r.place.Dir)
 	}
 	res, err := shell.Run(ctx, env, shell.Exec{Name: "The hook", Path: "/bin/sh", Args: []string{"sh", "-c", h.Command}, Stdin: append(data, '\n'), Timeout: h.Timeout, Env: environ})

@@ -69,6 +69,18 @@ func Check(on func() bool) gate.Check {
 	}
 }
 
+// Confine returns the check that lets commands write nothing in the directory while on returns true: programs that
+// only read start others by their configuration and by PATH, which a command line does not show. Without a sandbox
+// nothing holds those.
+func Confine(on func() bool) gate.Check {
+	return func(_ context.Context, c *gate.Call) ([]op.Body, error) {
+		if c.Env.Sandbox != nil && on() {
+			c.Env.Sandbox = c.Env.Sandbox.ReadOnly()
+		}
+		return nil, nil
+	}
+}
+
 // changes says why a call may change something; empty: it certainly does not.
 func changes(c *gate.Call) string {
 	switch s := c.Spec; {

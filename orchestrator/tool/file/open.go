@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -151,10 +152,11 @@ func missing(rel string) error {
 
 // binaryKind names the kind of a binary file by its first bytes; empty for text.
 func binaryKind(head []byte) string {
-	if bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) < 0 && !bytes.HasPrefix(head, []byte("%PDF-")) {
+	kind, _, _ := strings.Cut(http.DetectContentType(head), ";")
+	signed := slices.Contains([]string{"application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp"}, kind)
+	if !signed && bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) < 0 {
 		return ""
 	}
-	kind, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	return kind
 }
 
