@@ -56,7 +56,7 @@ func path(h taskdir.Home) string { return filepath.Join(h.State, "search.db") }
 
 // Remove removes the index, which the next search builds again: without the texts of tasks that were deleted.
 func Remove(h taskdir.Home) (err error) {
-	for _, ending := range []string{"-wal", "-shm", ""} {
+	for _, ending := range []string{"-journal", ""} {
 		if failed := os.Remove(path(h) + ending); !errors.Is(failed, os.ErrNotExist) {
 			err = errors.Join(err, failed)
 		}
@@ -71,7 +71,7 @@ func open(ctx context.Context, h taskdir.Home) (*index, error) {
 		return nil, err
 	}
 	f.Close()
-	return connect(ctx, h, "file:"+(&url.URL{Path: path(h)}).EscapedPath()+"?_pragma=journal_mode(wal)&_pragma=synchronous(normal)&")
+	return connect(ctx, h, "file:"+(&url.URL{Path: path(h)}).EscapedPath()+"?")
 }
 
 // connect opens a database. Several processes may search and build at once: each waits for the transaction of another one.
