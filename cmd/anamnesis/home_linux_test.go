@@ -28,7 +28,7 @@ func homeArgs() map[string][]string {
 		"eas show":  {"gpt-4o"},
 		"eas probe": {"--model", "script:words.yaml"}, "eas reflect": {"--model", "script:words.yaml"},
 		"install": {"claude-code", "--yes"}, "uninstall": {"claude-code", "--yes"},
-		"answer": {"t"}, "explain": {"t"}, "jump": {"t", "1"}, "say": {"t", "Go on."}, "show": {"t"}, "timeline": {"t"}, "verdict": {"t", "good"},
+		"answer": {"t"}, "apply": {"t"}, "blame": {"a.go"}, "mcp login": {"x"}, "mcp logout": {"x"}, "search": {"gate"}, "explain": {"t"}, "jump": {"t", "1"}, "say": {"t", "Go on."}, "show": {"t"}, "timeline": {"t"}, "verdict": {"t", "good"},
 		"kb add": {"card.md"}, "kb edit": {"k"}, "kb export": {"--agents-md"}, "kb history": {"k"},
 		"kb retire": {"k"}, "kb approve": {"k"}, "kb reject": {"k"}, "kb restore": {"k"}, "kb search": {"x"}, "kb show": {"k"}, "kb supersede": {"k", "l"},
 		"mcp add": {"s", "--", "true"}, "mcp remove": {"s"}, "mcp revoke": {"s"},
