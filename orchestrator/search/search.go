@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
@@ -87,7 +89,11 @@ func Find(ctx context.Context, h taskdir.Home, q Query, progress func(read, of i
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		note("the index cannot be kept, so that this search reads all tasks: %v", err)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			note("the index cannot be kept, so that this search reads all tasks: the program's folder is read-only")
+		} else {
+			note("the index cannot be kept, so that this search reads all tasks: %v", err)
+		}
 		if codeOf(err) == sqlite3.SQLITE_FULL {
 			_ = Remove(h) // others need the room more
 		}
