@@ -121,7 +121,7 @@ func (f *Found) find(ctx context.Context, x *index, t terms, q Query) error {
 	}
 	for _, parts := range []bool{false, true} { // an identifier of which no text has the whole is found by its parts
 		var err error
-		if f.Hits, err = x.look(ctx, t.match(parts), where, cmp.Or(q.Most, DefaultMost), t); err != nil || len(f.Hits) > 0 {
+		if f.Hits, err = x.rank(ctx, t.match(parts), where, cmp.Or(q.Most, DefaultMost), t); err != nil || len(f.Hits) > 0 {
 			return err
 		}
 	}
@@ -130,8 +130,8 @@ func (f *Found) find(ctx context.Context, x *index, t terms, q Query) error {
 
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// look returns the best text of each task, best task first. Of tasks as good, the latest is first.
-func (x *index) look(ctx context.Context, match, where string, most int, t terms) ([]Hit, error) {
+// rank returns the best text of each task, best task first. Of tasks as good, the latest is first.
+func (x *index) rank(ctx context.Context, match, where string, most int, t terms) ([]Hit, error) {
 	weight := "CASE rowid & 7"
 	for k, w := range weights {
 		weight += fmt.Sprintf(" WHEN %d THEN %g", k, w)

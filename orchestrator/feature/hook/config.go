@@ -147,8 +147,8 @@ func Approval(a consent.Approval, hooks []Hook, trust *consent.Trust) consent.Ap
 	return first
 }
 
-// of returns the hooks of an event that match one of the names.
-func of(all []Hook, event string, names ...string) (out []Hook) {
+// matching returns the hooks of an event that match one of the names.
+func matching(all []Hook, event string, names ...string) (out []Hook) {
 	for _, h := range all {
 		if h.Event == event && slices.ContainsFunc(names, h.match.MatchString) {
 			out = append(out, h)

@@ -93,7 +93,7 @@ func (r *Runner) describe(event string, input map[string]any) map[string]any {
 
 // run runs the hooks of an event that match a name, one after the other.
 func (r *Runner) run(ctx context.Context, event string, input map[string]any, names ...string) (s said) {
-	if hooks := of(r.hooks, event, names...); len(hooks) > 0 {
+	if hooks := matching(r.hooks, event, names...); len(hooks) > 0 {
 		r.runAll(ctx, hooks, r.describe(event, input), &s)
 	}
 	return s
@@ -210,7 +210,7 @@ func (r *Runner) After(ctx context.Context, c *gate.Call, res *tool.Result) (ran
 		event = postFailure
 		in["error"] = res.Text
 	}
-	if name, in["tool_input"] = foreign(c.Name, c.Args, r.place.Dir); len(of(r.hooks, event, name, c.Name)) == 0 {
+	if name, in["tool_input"] = foreign(c.Name, c.Args, r.place.Dir); len(matching(r.hooks, event, name, c.Name)) == 0 {
 		return false
 	}
 	in["tool_name"] = name
@@ -232,11 +232,11 @@ func (r *Runner) Prompt(ctx context.Context, text string) ([]op.Body, error) {
 	if s.block != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBlocked, s.block)
 	}
-	return s.told(""), nil
+	return s.recorded(""), nil
 }
 
-// told returns what is recorded, with what the model is told.
-func (s said) told(text string) []op.Body {
+// recorded returns what is recorded, with what the model is told.
+func (s said) recorded(text string) []op.Body {
 	if text = joined(text, s.context); text != "" {
 		s.ran[len(s.ran)-1].(*op.HookRan).Notice = "[hook] " + text
 	}
@@ -253,7 +253,7 @@ func (r *Runner) Stop(ctx context.Context, answer string) []op.Body {
 	s := r.run(ctx, event, map[string]any{"stop_hook_active": r.blocks > 0, "last_assistant_message": answer}, "")
 	if s.block == "" {
 		r.blocks = 0
-		return s.told("")
+		return s.recorded("")
 	}
 	last := s.ran[len(s.ran)-1].(*op.HookRan)
 	if r.blocks++; r.blocks > maxBlocks {
@@ -262,12 +262,12 @@ func (r *Runner) Stop(ctx context.Context, answer string) []op.Body {
 		return s.ran
 	}
 	last.GoOn = true
-	return s.told("Go on, a hook says: " + s.block)
+	return s.recorded("Go on, a hook says: " + s.block)
 }
 
 // Notify runs the hooks of a question in the background. kind is Claude Code's name for it.
 func (r *Runner) Notify(kind, text string) {
-	hooks := of(r.hooks, notification, kind)
+	hooks := matching(r.hooks, notification, kind)
 	if len(hooks) == 0 {
 		return
 	}

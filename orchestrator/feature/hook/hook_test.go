@@ -40,7 +40,7 @@ func TestMatch(t *testing.T) {
 		}
 		name, input := foreign(c.tool, c.args, "/w")
 		got := strings.Join(slices.Sorted(maps.Keys(input)), " ")
-		if len(of(hooks, preToolUse, name, c.tool)) == 0 {
+		if len(matching(hooks, preToolUse, name, c.tool)) == 0 {
 			got = "none"
 		}
 		want := strings.Fields(c.want)

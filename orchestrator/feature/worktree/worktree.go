@@ -269,11 +269,11 @@ func (c *Changes) compare(ctx context.Context, base worldstate.ID) error {
 		}
 		c.paths = append(c.paths, path)
 	}
-	return c.settle(ctx, merged)
+	return c.check(ctx, merged)
 }
 
-// settle plans the changes, so that what cannot be made is a conflict before the user is asked.
-func (c *Changes) settle(ctx context.Context, merged map[string][]byte) (err error) {
+// check plans the changes, so that what cannot be made is a conflict before the user is asked.
+func (c *Changes) check(ctx context.Context, merged map[string][]byte) (err error) {
 	if len(c.paths) == 0 {
 		return nil
 	}
