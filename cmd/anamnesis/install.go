@@ -162,7 +162,7 @@ func (a *app) beginBeside(ctx context.Context, svc *session.Service, agents []se
 	} else if err := a.offerImport(ctx, svc, src, strings.Join(append([]string{"anamnesis import"}, append(of, "--all")...), " "), yes); err != nil {
 		return err
 	}
-	a.println("now: start the agent as ever; from the third session in a repository on it is told what runs the tests there ('anamnesis kb facts')\n" +
+	a.println("now: start the agent as ever; from the third session in a repository on it gets the command that runs the tests there ('anamnesis kb facts')\n" +
 		"     'anamnesis tasks' lists its sessions, 'anamnesis timeline' the steps of the last one, 'anamnesis serve' shows both as a page\n" +
 		"     if it goes wrong, tell the agent to go back, or see 'anamnesis jump TASK STEP --dry-run'; 'anamnesis doctor' says whether this works")
 	return nil

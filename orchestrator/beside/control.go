@@ -75,7 +75,7 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	return lines
 }
 
-// callFile is changed with each call that an agent's model makes to a tool of ours.
+// callFile is changed with each call that an agent's model makes to an Anamnesis tool.
 func callFile(h taskdir.Home, agent sessions.Agent) string {
 	return filepath.Join(all(h), "called-"+string(agent))
 }
@@ -112,9 +112,9 @@ func Week(h taskdir.Home, agent sessions.Agent, now time.Time) string {
 	}
 	switch info, err := os.Stat(callFile(h, agent)); {
 	case err != nil:
-		return said + ", its model has never called a tool of ours"
+		return said + ", its model has never called an Anamnesis tool"
 	default:
-		return said + ", its model last called a tool of ours on " + info.ModTime().Format("2006-01-02 15:04")
+		return said + ", its model last called an Anamnesis tool on " + info.ModTime().Format("2006-01-02 15:04")
 	}
 }
 

@@ -462,7 +462,7 @@ func TestAgents(t *testing.T) {
 			if strings.Count(m.requests[0], "Return the files of the directory to the end of a step") != 1 {
 				t.Error("the first request does not hold the tools of the MCP server") // but a name to search for
 			}
-			if week := s.anamnesis("doctor"); !strings.Contains(week, string(p.agent)+": ") || !strings.Contains(week, "this week: 1 session recorded, its model last called a tool of ours on ") {
+			if week := s.anamnesis("doctor"); !strings.Contains(week, string(p.agent)+": ") || !strings.Contains(week, "this week: 1 session recorded, its model last called an Anamnesis tool on ") {
 				t.Errorf("doctor says %s", week)
 			}
 			if told := "lib/data.txt"; strings.Contains(m.requests[4], told) || !strings.Contains(m.requests[5], told) {
