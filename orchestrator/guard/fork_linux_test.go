@@ -43,7 +43,7 @@ func TestFork(t *testing.T) {
 		t.Errorf("without a copy: exit %d, output %q", o.Exit, out)
 	}
 	b.Sandbox = world
-	if out, _ := b.run(t, "cat a node_modules/lib; ls b node_modules"); !strings.HasPrefix(out, "nowdependency") || strings.Contains(out, "new") || !strings.Contains(out, "No such file") {
+	if out, _ := b.run(t, "cat a node_modules/lib; ls b node_modules 2>&1"); !strings.HasPrefix(out, "nowdependency") || strings.Contains(out, "new") || !strings.Contains(out, "No such file") {
 		t.Errorf("the world has %q", out)
 	}
 }
