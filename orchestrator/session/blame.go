@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,8 @@ func (s *Service) Blame(ctx context.Context, dir, arg string) (*blame.Answer, er
 		return nil, err
 	}
 	switch info, err := os.Lstat(file); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, Usagef("%s: no such file or directory; name a file that is there now", file)
 	case err != nil:
 		return nil, Usagef("%w", err)
 	case info.IsDir():
