@@ -3,7 +3,9 @@ package picture
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"image"
 	_ "image/gif" // image.Decode reads it
 	"image/jpeg"
@@ -56,6 +58,9 @@ func Fit(data []byte) (p op.Part, description string, err error) {
 	case len(data) > MaxFileBytes:
 		return p, "", fmt.Errorf("it has %d bytes, at most %d are read", len(data), MaxFileBytes)
 	}
+	if format == "png" {
+		data = withoutDamagedExtras(data)
+	}
 	config, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return p, "", fmt.Errorf("it is damaged: %w", err)
@@ -82,6 +87,30 @@ func Fit(data []byte) (p op.Part, description string, err error) {
 		description += ", its first frame"
 	}
 	return p, description, nil
+}
+
+// withoutDamagedExtras returns a PNG without the ancillary chunks (colour profiles, times, text)
+// whose checksum is wrong: programs that show images pass them over, a strict decoder refuses the
+// image. https://www.w3.org/TR/png-3/#5Chunk-naming-conventions
+func withoutDamagedExtras(data []byte) []byte {
+	const frame = 12 // a chunk's length, type and checksum
+	kept := data[:8:8]
+	for at := data[8:]; len(at) > 0; {
+		size := uint64(frame)
+		if len(at) >= frame {
+			size += uint64(binary.BigEndian.Uint32(at))
+		}
+		if uint64(len(at)) < size {
+			return append(kept, at...) // it is cut off: the decoder says so
+		}
+		chunk := at[:size]
+		at = at[size:]
+		ancillary := chunk[4]&0x20 != 0
+		if !ancillary || crc32.ChecksumIEEE(chunk[4:size-4]) == binary.BigEndian.Uint32(chunk[size-4:]) {
+			kept = append(kept, chunk...)
+		}
+	}
+	return kept
 }
 
 func describe(p op.Part) string {

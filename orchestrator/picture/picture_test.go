@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -88,6 +89,9 @@ func animated(t *testing.T) []byte {
 	return out.Bytes()
 }
 
+// headEnd is where the first chunk of a PNG ends, its head.
+const headEnd = 8 + 12 + 13
+
 func TestFit(t *testing.T) {
 	t.Parallel()
 	small := pngOf(t, 30, 20, red)
@@ -96,13 +100,14 @@ func TestFit(t *testing.T) {
 		want string // its description
 		same bool   // the bytes are unchanged
 	}{
-		"a PNG":           {small, "image/png, 30x20 pixels", true},
-		"a WebP":          {[]byte(webp), "image/webp, 1x1 pixels", true},
-		"an upright JPEG": {turnedJPEG(t, 1), "image/jpeg, 64x32 pixels", true},
-		"a turned JPEG":   {turnedJPEG(t, 6), "image/jpeg, 32x64 pixels", false},
-		"a CMYK JPEG":     {cmyk(), "image/jpeg, 8x8 pixels", false},
-		"an animated GIF": {animated(t), "image/png, 20x10 pixels", false},
-		"a large PNG":     {pngOf(t, 4_000, 30, red), "image/png, 2000x15 pixels", false},
+		"a PNG":                                 {small, "image/png, 30x20 pixels", true},
+		"a PNG whose time has a wrong checksum": {slices.Insert(bytes.Clone(small), headEnd, []byte("\x00\x00\x00\x07tIME\x07\xea\x0b\x1d\x00\x00\x00BAD!")...), "image/png, 30x20 pixels", false},
+		"a WebP":                                {[]byte(webp), "image/webp, 1x1 pixels", true},
+		"an upright JPEG":                       {turnedJPEG(t, 1), "image/jpeg, 64x32 pixels", true},
+		"a turned JPEG":                         {turnedJPEG(t, 6), "image/jpeg, 32x64 pixels", false},
+		"a CMYK JPEG":                           {cmyk(), "image/jpeg, 8x8 pixels", false},
+		"an animated GIF":                       {animated(t), "image/png, 20x10 pixels", false},
+		"a large PNG":                           {pngOf(t, 4_000, 30, red), "image/png, 2000x15 pixels", false},
 		"a PNG, too heavy": {pngOf(t, 1_200, 1_200, func(x, y int) color.Color {
 			return color.RGBA{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32()), 255}
 		}), "image/jpeg, 1200x1200 pixels", false},
@@ -132,6 +137,7 @@ func TestFitRefuses(t *testing.T) {
 		"a head of a PNG": {whole[:20], "it is damaged"},
 		"half a JPEG":     {cmyk()[:60], "it is damaged"},
 		"a bomb":          {bomb(30_000, 30_000), "it has 30000x30000 pixels, at most 50 million are decoded"},
+		"a wrong pixel":   {slices.Replace(bytes.Clone(whole), headEnd+20, headEnd+21, ^whole[headEnd+20]), "it is damaged"},
 		"no pixels":       {bomb(0, 10), "it is damaged"},
 		"a large file":    {append(bytes.Clone(whole), make([]byte, MaxFileBytes)...), "at most 67108864 are read"},
 	} {
