@@ -246,7 +246,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	if o.beforeRestore && parent != nil {
 		set = map[string]gitfmt.Hash{}
 		if c.Id != parent.Id {
-			set[refs.OfStep(w.opts.Task+"@before-"+c.Id.String()[:12])] = c.Id // so that git keeps it
+			set[beforeRef(w.opts.Task, c)] = c.Id // so that git keeps it
 		}
 	}
 	if o.Ref != "" {
@@ -267,6 +267,11 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	}
 	snap.ID = ID(c.Id.String())
 	return snap, nil
+}
+
+// beforeRef returns the ref of a snapshot that was saved before a restore.
+func beforeRef(task string, c *gitfmt.Commit) string {
+	return refs.OfStep(task + "@before-" + c.Id.String()[:12])
 }
 
 // addCommit writes a snapshot's commit and sets its id.

@@ -16,6 +16,7 @@ import (
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
@@ -59,6 +60,10 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.goal.KeepLast, "keep-last", false, "end at the last step, even if the check was better at an earlier one")
 	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace,
 		"how long a running command may go on after SIGTERM or the loss of the terminal")
+	fl.StringVar(&f.Remote.Address, "remote", "",
+		"bucket that keeps the task beside this machine: s3://BUCKET/PREFIX or a directory (default: the setting remote, or where the task is kept)")
+	fl.DurationVar(&f.Remote.Lease, "lease", replica.DefaultLease,
+		"with --remote, how long a task must not have been recorded before another process takes it")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil,
 		"pattern of secret files the agent may read, such as .env.test (repeatable)")

@@ -96,7 +96,7 @@ func (a *app) rootCommand() *cobra.Command {
 			a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
 		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(),
 			a.toolsCommand(), a.skillsCommand(), a.easCommand(), names.Command(a.stdout), a.versionCommand()}},
-		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand()}},
+		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand(), a.remoteCommand()}},
 	}
 	for _, f := range families {
 		root.AddGroup(&cobra.Group{ID: f.title, Title: f.title + ":"})

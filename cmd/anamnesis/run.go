@@ -60,6 +60,7 @@ and not repeated. With --dir the task continues in that directory: its own was m
 		},
 	}
 	f.register(cmd)
+	cmd.Flags().BoolVar(&f.Remote.Now, "now", false, "with --remote, take the task at once: no other process works on it")
 	return cmd
 }
 

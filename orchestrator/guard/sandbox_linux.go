@@ -82,7 +82,7 @@ func (s *Sandbox) try(ctx context.Context) error {
 	if where.o.Cache != "" {
 		where.o.World = where.o.Cache // the world may be gone for the moment
 	}
-	v, err := startSupervisor(&where, nil, nil)
+	v, err := startSupervisor(context.Background(), &where, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func run(ctx context.Context, c Command) (Outcome, error) {
 	}
 	log, ended := c.Sandbox.observe()
 	defer ended()
-	s, err := startSupervisor(c.Sandbox, c.Stdin, log)
+	s, err := startSupervisor(ctx, c.Sandbox, c.Stdin, log)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start the supervisor: %w", err)
 	}
@@ -124,12 +124,13 @@ type supervisor struct {
 	group          *pidsGroup
 	namespace      bool // it is the first process of a PID namespace
 	observed       bool
+	deadline       int // its descriptor of the deadline; 0: none
 }
 
 // startSupervisor starts this program again as a supervisor, in the namespaces of a sandbox if
 // there is one, with the standard input that its command inherits. Changes go to log, if not
 // nil.
-func startSupervisor(box *Sandbox, stdin, log *os.File) (_ *supervisor, err error) {
+func startSupervisor(ctx context.Context, box *Sandbox, stdin, log *os.File) (_ *supervisor, err error) {
 	attr, err := box.attr()
 	if err != nil {
 		return nil, err
@@ -169,6 +170,11 @@ func startSupervisor(box *Sandbox, stdin, log *os.File) (_ *supervisor, err erro
 			cmd.ExtraFiles = append(cmd.ExtraFiles, lock)
 		}
 	}
+	deadline := 0
+	if d, ok := ctx.Value(deadlineKey{}).(*Deadline); ok {
+		deadline = controlFD + len(cmd.ExtraFiles)
+		cmd.ExtraFiles = append(cmd.ExtraFiles, d.f)
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -178,7 +184,7 @@ func startSupervisor(box *Sandbox, stdin, log *os.File) (_ *supervisor, err erro
 	s := &supervisor{
 		cmd: cmd, control: files[1], report: files[2],
 		reports: json.NewDecoder(io.LimitReader(files[2], maxReportBytes)),
-		stdout:  files[4], stderr: files[6], exited: make(chan struct{}), observed: log != nil,
+		stdout:  files[4], stderr: files[6], exited: make(chan struct{}), observed: log != nil, deadline: deadline,
 	}
 	if p, err := readProc(cmd.Process.Pid); err == nil {
 		s.start = p.start
@@ -201,7 +207,7 @@ func startSupervisor(box *Sandbox, stdin, log *os.File) (_ *supervisor, err erro
 func (s *supervisor) prepare(c Command) error {
 	r := request{
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Sandbox.Environ(c.Env), Timeout: c.Timeout,
-		Run: runValue(s.id("")), Confine: c.Sandbox.spec(),
+		Run: runValue(s.id("")), Confine: c.Sandbox.spec(), Deadline: s.deadline,
 	}
 	if s.observed {
 		r.Observe = c.Sandbox.o.World

@@ -32,14 +32,15 @@ const goByte = 'g'
 // request is the supervisor's input, in gob: JSON would change paths that are not UTF-8, and
 // the sandbox would then hide and protect other paths than intended.
 type request struct {
-	Path    string
-	Args    []string
-	Dir     string
-	Env     []string
-	Timeout time.Duration
-	Run     string        // the value of RunVariable
-	Confine *confine.Spec // if nil, the command is not confined
-	Observe string        // directory whose changes go to logFD; empty: none
+	Path     string
+	Args     []string
+	Dir      string
+	Env      []string
+	Timeout  time.Duration
+	Run      string        // the value of RunVariable
+	Confine  *confine.Spec // if nil, the command is not confined
+	Deadline int           // descriptor of a file with the Deadline; 0: none
+	Observe  string        // directory whose changes go to logFD; empty: none
 }
 
 // report is the supervisor's output: a first line with Ready, a last one with the outcome.
@@ -111,11 +112,20 @@ func supervise() int {
 		_, _ = io.Copy(io.Discard, control)
 		notify(stop)
 	}()
+	passed := make(chan struct{})
+	if r.Deadline > 0 {
+		go expire(r.Deadline, passed, func() { notify(stop) })
+	}
 	pid, err := start(r)
 	if err != nil {
 		return fail(err)
 	}
 	ended := watch(pid, r.Timeout, stop, reachesOnlyOwn(r.Confine))
+	select {
+	case <-passed:
+		ended.Note = "the command was ended: the bucket that keeps the task could not be reached in time"
+	default:
+	}
 	// Nothing writes any more except processes that could not be ended: the outputs end with
 	// the report, not with this process.
 	_ = unix.Close(1)

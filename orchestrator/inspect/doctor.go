@@ -289,24 +289,9 @@ func (x *examination) storeOfLost() string {
 
 // names records the commits an operation names.
 func (x *examination) names(o op.Op) {
-	var ids []string
-	switch b := o.Body.(type) {
-	case *op.WorldSaved:
-		ids = []string{b.Commit}
-	case *op.WorldChanged:
-		ids = []string{b.From, b.To}
-	case *op.JumpDone:
-		ids = []string{b.Base}
-	case *op.WorldRestored:
-		ids = []string{b.From, b.To, b.Base}
-	case *op.RestoreIntended:
-		ids = []string{b.FromCommit, b.ToCommit}
-	case *op.JumpIntended:
-		ids = []string{b.FromCommit, b.ToCommit, b.Base}
-	}
-	for _, id := range ids {
+	for _, id := range op.Snapshots(o.Body) {
 		where := fmt.Sprintf("op %d", o.Seq)
-		if id != "" && !slices.Contains(x.named[id], where) {
+		if !slices.Contains(x.named[id], where) {
 			x.named[id] = append(x.named[id], where)
 		}
 	}

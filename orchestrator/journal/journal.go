@@ -27,6 +27,8 @@ type Options struct {
 	Files   func() (*os.Root, error) // the world, where secrets come from; nil: they are kept nowhere
 	Dir     string                   // its path
 	Event   func(op.Op)              // sees every operation once it is durable, in order
+	// Safe returns when what was recorded before is kept elsewhere, too; nil: it is kept here only.
+	Safe func(ctx context.Context) error
 }
 
 // Journal is the only way into a task's stream. What it records is signed, redacted and
@@ -68,6 +70,15 @@ func (j *Journal) Close() error {
 	}
 	j.closed = true
 	return errors.Join(j.log.Close(), j.vault.Close())
+}
+
+// Safe returns when what was recorded before is kept wherever the task is kept. It is called before effects that
+// another machine must know of.
+func (j *Journal) Safe(ctx context.Context) error {
+	if j.o.Safe == nil {
+		return nil
+	}
+	return j.o.Safe(ctx)
 }
 
 // Log returns the stream, for reading.

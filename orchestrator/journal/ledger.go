@@ -152,7 +152,12 @@ func (l *Ledger) Answer(ctx context.Context, a *op.QuestionAnswered) error {
 // Serve executes the commands that other processes send to the task, until stop is called;
 // stop returns when the last is answered. endTurn ends the turn with a cause.
 func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.CancelCauseFunc) (stop func(), err error) {
-	return taskdir.Serve(h, l.ID, func(c taskdir.Command) error {
+	return taskdir.Serve(h, l.ID, func(c taskdir.Command) (err error) {
+		defer func() { // what is confirmed to another process is safe
+			if err == nil {
+				err = l.Journal.Safe(ctx)
+			}
+		}()
 		switch c.Verb {
 		case "say":
 			return l.Say(ctx, c.Text, op.SourceSteer)

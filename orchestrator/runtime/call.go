@@ -49,7 +49,16 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 		return err
 	}
 	start := r.place.Now()
-	res, err := r.perform(ctx, c)
+	var res tool.Result
+	if writes {
+		if err = r.place.Journal.Safe(ctx); err != nil && ctx.Err() != nil {
+			res, err = tool.Result{IsError: true, Text: "It was not begun: the turn ended while the bucket was waited for."}, nil
+			writes = false
+		}
+	}
+	if err == nil && !res.IsError {
+		res, err = r.perform(ctx, c)
+	}
 	if err != nil {
 		return err
 	}

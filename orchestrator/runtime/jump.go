@@ -171,6 +171,9 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := t.Ledger.Journal.Safe(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
 	return t.finishJump(keep, w)
 }
 

@@ -15,6 +15,7 @@ import (
 	"anamnesis/anamnesis/testrun"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/question"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -48,7 +49,13 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	before := autorun.Mark(t.Place.Dir)
 	t.Place.Autorun = nil
 	begin := t.Ledger.State().Last
+	if d := t.opts.Store.Deadline; d != nil {
+		ctx = guard.WithDeadline(ctx, d)
+	}
 	out, err := t.run(ctx)
+	if safe := t.Ledger.Journal.Safe(ctx); safe != nil && ctx.Err() == nil {
+		err = errors.Join(err, safe)
+	}
 	if run := t.Memory.TestsSince(begin); run != nil && (run.Status == testrun.Failed || run.Status == testrun.RanNone) {
 		out.Tests = run
 	}

@@ -30,6 +30,7 @@ import (
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
@@ -149,6 +150,12 @@ type Store struct {
 	// SnapshotEvery is how many operations the stream must grow by before its fold is written
 	// again; 0: journal.DefaultSnapshotEvery.
 	SnapshotEvery uint64
+	// Replica keeps the task and its subagents in a bucket, too; nil: they are kept here only.
+	Replica *replica.Holder
+	// Deadline ends commands if the bucket cannot be reached; nil: none does.
+	Deadline *guard.Deadline
+	// Arrived: another machine worked on the task before, so that its files are brought here.
+	Arrived bool
 }
 
 // Recorder are the settings of a process that records another agent.
@@ -301,6 +308,13 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 
 // Resume is journal.Ledger.Resume in the directory that the user named, if any.
 func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
+	if t.opts.Store.Arrived {
+		text, err := t.Place.Fill(ctx)
+		if err != nil {
+			return err
+		}
+		to.Notice = strings.TrimSpace(text + "\n\n" + to.Notice)
+	}
 	said, err := t.features.hooks.Prompt(ctx, message)
 	if err != nil {
 		return err
@@ -309,7 +323,16 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 	if err := t.Ledger.Resume(ctx, message, to, more...); err != nil {
 		return err
 	}
-	return errors.Join(t.Ledger.Record(ctx, said...), t.Place.Adopt(ctx, to.Dir != ""))
+	if err := t.Ledger.Record(ctx, said...); err != nil {
+		return err
+	}
+	if err := t.Ledger.Journal.Safe(ctx); err != nil { // before anything is begun, the task is this process's
+		return err
+	}
+	if t.opts.Store.Arrived { // Fill made the directory what it was
+		return nil
+	}
+	return t.Place.Adopt(ctx, to.Dir != "")
 }
 
 // Request records what the user wants next. Run answers it.
@@ -368,9 +391,13 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	}
 	stream := o.Store.Stream
 	stream.Now, stream.Snapshot = o.Now, state.FoldVersion
+	var safe func(context.Context) error
+	if kept := o.Store.Replica; kept != nil {
+		stream.AfterAppend, safe = func(uint64) { kept.Wrote() }, kept.Safe
+	}
 	ledger, err := journal.OpenLedger(h, opened.Task, counter, o.Store.SnapshotEvery, journal.Options{
 		Stream: stream, Mark: opened.Mark, Count: counter.Count, Secrets: o.Secrets, Learned: &o.family.learned,
-		Files: dir.Root, Dir: dir.Dir,
+		Files: dir.Root, Dir: dir.Dir, Safe: safe,
 		Event: func(b op.Op) {
 			if o.Callbacks.Op != nil {
 				o.Callbacks.Op(b)
@@ -381,6 +408,9 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		return nil, err
 	}
 	undo = append(undo, ledger.Journal.Close)
+	if o.Store.Replica != nil {
+		o.Store.Replica.Attach(opened.Task, h.StoreOf(opened), ledger.Journal.Log())
+	}
 	place := workspace.NewPlace(dir, ledger, workspace.Options{
 		Abandon: o.AbandonRestore, Changed: o.changed, Disturbed: o.Recorder.Disturbed, Confine: o.Guards.Sandbox,
 	})

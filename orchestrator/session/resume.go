@@ -26,9 +26,22 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err := set.check(s.getenv); err != nil {
 		return nil, err
 	}
+	o := &opening{Service: s, Settings: set, client: c}
+	cursor, arrived, err := o.fetch(ctx, task)
+	if err != nil {
+		return nil, err
+	}
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return nil, err
+	}
+	if arrived && set.TaskDir == "" {
+		set.TaskDir = st.Opened.Dir
+	}
+	if arrived {
+		if err := os.MkdirAll(set.TaskDir, 0o755); err != nil {
+			return nil, settingf("dir", " %s: %v", set.TaskDir, err)
+		}
 	}
 	if err := taskdir.CheckParent(st); err != nil {
 		return nil, err
@@ -57,7 +70,6 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err != nil {
 		return nil, err
 	}
-	o := &opening{Service: s, Settings: set, client: c}
 	limits := o.resumedLimits(st)
 	o.WhenAsked = cmp.Or(o.WhenAsked, st.Opened.WhenAsked)
 	m, err := o.resumedModel(ctx, task, st)
@@ -101,7 +113,13 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err != nil {
 		return nil, err
 	}
-	return o.hold(ctx, m, done, info, func() (*runtime.Task, error) {
+	kept, err := o.keep(ctx, task, cursor, &opts.Store)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	opts.Store.Arrived = arrived
+	return o.hold(ctx, m, kept, done, info, func() (*runtime.Task, error) {
 		opts.Dir = set.TaskDir
 		t, err := runtime.OpenTask(ctx, s.Home, task, opts)
 		if err != nil {

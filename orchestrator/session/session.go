@@ -23,6 +23,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/model/named"
 	"anamnesis/orchestrator/remedy"
+	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -179,8 +180,9 @@ type Session struct {
 	client  Client
 	done    func() // closes the sources of the task's tools
 
-	reclaim func() bool // ends the offer of the directory; nil: none is made
-	yielded bool        // another process has the directory
+	replica *replica.Holder // nil: the task is kept in this home only
+	reclaim func() bool     // ends the offer of the directory; nil: none is made
+	yielded bool            // another process has the directory
 }
 
 // Run runs the agent until its turn ends. Meanwhile, other processes reach the task through
@@ -189,6 +191,9 @@ func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 	var last runtime.Outcome
 	for {
 		out, err := s.served(ctx)
+		if s.replica != nil && err == nil {
+			err = s.replica.Err()
+		}
 		if err != nil {
 			s.ended(runtime.Outcome{Reason: "failed", Detail: err.Error(), Err: err})
 			return out, err
@@ -215,6 +220,15 @@ func (s *Session) ended(out runtime.Outcome) {
 func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
 	turn, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	if s.replica != nil {
+		go func() {
+			select {
+			case <-s.replica.Lost():
+				end(s.replica.Err())
+			case <-turn.Done():
+			}
+		}()
+	}
 	stop, err := s.task.Ledger.Serve(ctx, s.home, end)
 	if err != nil {
 		s.client.note(fmt.Sprintf("warning: %v; 'say', 'jump' and 'stop' cannot reach the task while it runs", err))
@@ -303,7 +317,7 @@ func (s *Session) Close() error {
 func (s *Session) close() error {
 	err := s.task.Close()
 	s.done()
-	return err
+	return errors.Join(err, release(s.replica))
 }
 
 // JoinClose joins an error with that of closing a task or a stream after it. A

@@ -18,6 +18,7 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/remedy"
+	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -64,6 +65,7 @@ type Settings struct {
 	ToolsWait    time.Duration // how long the first step waits for MCP servers
 	Hooks        []hook.Hook   // of the user and the project
 	Servers      []mcp.Server  // MCP servers beside those that are configured
+	Remote       Remote        // where the task is kept beside this home
 
 	tools       []string // beside those that every agent has; see op.TaskOpened
 	earlierCost float64  // what the task cost before prices were known, at most
@@ -193,12 +195,17 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	}
 	request := WithoutSecrets(r.Text, opts.Secrets)
 	if n.Task == "" { // as late as possible: it reserves the name
-		if n.Task, err = taskdir.NewTaskID(s.Home, request); err != nil {
+		if n.Task, err = taskdir.NewTaskID(s.Home, request, o.Remote.suffix()); err != nil {
 			done()
 			return nil, err
 		}
 	}
-	return o.hold(ctx, m, done, Info{
+	kept, err := o.keep(ctx, n.Task, nil, &opts.Store)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return o.hold(ctx, m, kept, done, Info{
 		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Plan: n.Plan, Notice: notice,
 	}, func() (*runtime.Task, error) {
 		t, err := runtime.Create(ctx, s.Home, n, opts)
@@ -211,7 +218,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 
 // hold announces a task, opens it and makes a session of it. done is called when the session
 // ends, or at once if there is none.
-func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, open func() (*runtime.Task, error)) (*Session, error) {
+func (o *opening) hold(ctx context.Context, m *Model, kept *replica.Holder, done func(), info Info, open func() (*runtime.Task, error)) (*Session, error) {
 	info.Model, info.Banner, info.Warnings = m.Name, m.Banner, o.warnings
 	if o.client.Started != nil {
 		o.client.Started(info)
@@ -219,12 +226,12 @@ func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, op
 	t, err := open()
 	if err != nil {
 		done()
-		return nil, err
+		return nil, errors.Join(err, release(kept))
 	}
 	o.warnings = nil
 	o.refused(t)
 	err = o.sandbox(ctx, t)
-	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, service: o.Service, client: o.client, done: done}
+	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, service: o.Service, client: o.client, done: done, replica: kept}
 	if err != nil {
 		return nil, JoinClose(err, s.Close())
 	}

@@ -165,6 +165,9 @@ func (h Home) Runs() string { return filepath.Join(h.State, "runs") }
 // Socket is where a live task listens.
 func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.sock") }
 
+// Worlds is the folder of the stores of all directories.
+func (h Home) Worlds() string { return filepath.Join(h.State, worldsDir) }
+
 // Store is the bare repository with the snapshots of a directory. Tasks on one directory share
 // it, and so share unchanged objects.
 func (h Home) Store(dir string) string {
@@ -309,8 +312,8 @@ func CheckTaskID(id string) error {
 var nonWord = regexp.MustCompile(`[^a-z0-9]+`)
 
 // NewTaskID makes an id from a request: task_N_first_words, with the next free N among the
-// user's tasks. It creates the task's folder, which reserves the id.
-func NewTaskID(h Home, request string) (string, error) {
+// user's tasks, and ends it with suffix. It creates the task's folder, which reserves the id.
+func NewTaskID(h Home, request, suffix string) (string, error) {
 	gate, err := lockGate(h)
 	if err != nil {
 		return "", fmt.Errorf("reserve a task's name: %w", err)
@@ -331,7 +334,7 @@ func NewTaskID(h Home, request string) (string, error) {
 		return found && parent != id
 	})
 	for n := len(own) + 1; ; n++ {
-		id := strings.TrimSuffix(fmt.Sprintf("task_%d_%s", n, words), "_")
+		id := strings.TrimSuffix(fmt.Sprintf("task_%d_%s", n, words), "_") + suffix
 		prefix := fmt.Sprintf("task_%d_", n)
 		taken := slices.ContainsFunc(ids, func(o string) bool { return o == id || strings.HasPrefix(o+"_", prefix) })
 		if taken {

@@ -239,7 +239,7 @@ func TestTaskNumbers(t *testing.T) {
 		{"Fix it!", "task_3_fix_it"}, {"one two three four five", "task_4_one_two_three_four"},
 		{strings.Repeat("x", 40), "task_5_" + strings.Repeat("x", 32)}, {strings.Repeat("y", 31) + " z", "task_6_" + strings.Repeat("y", 31)}, {"!", "task_7"},
 	} {
-		if got, err := NewTaskID(h, tt.request); got != tt.want || err != nil {
+		if got, err := NewTaskID(h, tt.request, ""); got != tt.want || err != nil {
 			t.Errorf("%.20q: %q, %v; want %q", tt.request, got, err, tt.want)
 		}
 	}

@@ -210,7 +210,7 @@ func TestTaskIDs(t *testing.T) {
 	}
 	h := testHome(t)
 	for _, want := range []string{"task_1_fix_the_date_parser", "task_2_fix_the_date_parser"} {
-		id, err := NewTaskID(h, "Fix the date parser, please!")
+		id, err := NewTaskID(h, "Fix the date parser, please!", "")
 		if err != nil || id != want {
 			t.Fatalf("NewTaskID = %q, %v; want %q", id, err, want)
 		}
@@ -220,7 +220,7 @@ func TestTaskIDs(t *testing.T) {
 			}
 		}
 	}
-	if id, err := NewTaskID(h, "修复日期解析"); err != nil || id != "task_3" {
+	if id, err := NewTaskID(h, "修复日期解析", ""); err != nil || id != "task_3" {
 		t.Errorf("NewTaskID = %q, %v; want task_3", id, err)
 	}
 	// Requests that come at the same moment get numbers of their own.
@@ -229,7 +229,7 @@ func TestTaskIDs(t *testing.T) {
 	numbers := map[string]bool{}
 	for i := range 32 {
 		wg.Go(func() {
-			id, err := NewTaskID(h, fmt.Sprintf("say hello %d", i/2))
+			id, err := NewTaskID(h, fmt.Sprintf("say hello %d", i/2), "")
 			if err != nil {
 				t.Error(err)
 			}

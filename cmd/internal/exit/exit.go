@@ -18,6 +18,8 @@ import (
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/feature/hook"
+	"anamnesis/orchestrator/replica"
+	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -84,15 +86,16 @@ func Code(err error) int {
 		code int
 		errs []error
 	}{
-		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
+		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream, replica.ErrDamaged}},
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
 			taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind, hook.ErrBlocked,
+			replica.ErrLost, bucket.ErrRefused,
 		}},
 		{Usage, []error{
-			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
+			taskdir.ErrNoTask, replica.ErrNoTask, replica.ErrNewer, bucket.ErrKey, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
 			runtime.ErrTaskExists, taskdir.ErrNotLive, taskdir.ErrNoQuestion,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, taskdir.ErrNoOp,

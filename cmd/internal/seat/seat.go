@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"anamnesis/cmd/internal/console"
 	"anamnesis/cmd/internal/exit"
@@ -127,8 +128,10 @@ func (s *Seat) Resume(ctx context.Context, w Work, args []string) error {
 	if err != nil {
 		return err
 	}
-	id, message, err := names.ToResume(svc, w.Dir, args)
-	if err != nil {
+	var id, message string
+	if w.Remote.Address != "" && len(args) > 0 { // this home may not have it
+		id, message = args[0], strings.Join(args[1:], "")
+	} else if id, message, err = names.ToResume(svc, w.Dir, args); err != nil {
 		return err
 	}
 	if s.drawn(w) {

@@ -88,6 +88,7 @@ func keys() []key {
 		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: globs, tightens: same},
 		{name: "recall", initial: "lessons", about: "cards that tasks are shown: lessons or " + taskdir.RecallReviewed,
 			check: oneOf("lessons", taskdir.RecallReviewed), tightens: same},
+		{name: "remote", about: "bucket that keeps tasks beside this machine, such as s3://team/agents"},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none",
 			check: oneOf("auto", "dark", "light", "none")},
 	}
@@ -344,6 +345,9 @@ func (s *Settings) Resumed(set *session.Settings) {
 func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
 	r.Hooks = s.Hooks
+	if r.Remote.Address == "" {
+		r.Remote.Address = s.Text("remote")
+	}
 	// The user learns of the question, unless there is only the bell of a terminal that is not there.
 	if r.WhenAsked == "" && slices.ContainsFunc(s.Notify, func(to string) bool { return to != notify.Bell }) {
 		r.WhenAsked = string(question.Wait)

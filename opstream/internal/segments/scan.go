@@ -297,6 +297,9 @@ type Ref struct {
 // Precedes reports whether the line begins before an offset of a segment.
 func (r Ref) Precedes(seg uint64, off int64) bool { return r.seg < seg || r.seg == seg && r.off < off }
 
+// Place returns the line's file, relative to the stream's directory, and where it begins there.
+func (r Ref) Place() (file string, off int64) { return Name(r.seg), r.off }
+
 func (s *Scanner) Ref(seq uint64) Ref { return s.RefOf(seq, s.Idx.At(seq)) }
 
 func (s *Scanner) RefOf(seq uint64, e wire.Entry) Ref {

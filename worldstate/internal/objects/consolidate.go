@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,29 @@ func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(
 	}
 	hook("packs-merged")
 	return s.RemovePacks(done, []string{fsys.Base(idx)}, hook)
+}
+
+// Absorb copies the objects of the packs in a directory into one new pack of the store. The caller holds the
+// store's lock.
+func (s *Store) Absorb(dir string, pool *Pool) error {
+	from := New(dir)
+	from.packs = dir
+	defer from.Close()
+	if err := from.Refresh(); err != nil {
+		return err
+	}
+	out := NewWriter(s.PackDir(), func(string) {}, pool)
+	defer out.Abort()
+	for _, p := range from.AllPacks() {
+		if copied, err := from.copyPack(out, p); err != nil || !copied {
+			return fmt.Errorf("pack %s: %w", p.Name, cmp.Or(err, gitfmt.ErrCorrupt))
+		}
+	}
+	idx, err := out.Finish()
+	if err != nil || idx == "" {
+		return err
+	}
+	return s.Published(idx)
 }
 
 // copyPack copies all objects of a pack in its order, or none if it has deltas.

@@ -4,6 +4,7 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ import (
 // bounds their number.
 type Store struct {
 	Dir       string
-	MaxPacks  int // above which Consolidate merges
+	packs     string // of PackDir, if it is not the repository's
+	MaxPacks  int    // above which Consolidate merges
 	inflaters sync.Pool
 	Buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows
@@ -57,7 +59,7 @@ func New(dir string) *Store {
 	return &Store{Dir: dir, MaxPacks: maxPacks, Packs: make(map[string]*Pack), damagedCopies: make(map[objectCopy]bool)}
 }
 
-func (s *Store) PackDir() string { return filepath.Join(s.Dir, "objects", "pack") }
+func (s *Store) PackDir() string { return cmp.Or(s.packs, filepath.Join(s.Dir, "objects", "pack")) }
 
 var ErrNoObject = errors.New("not in the store")
 

@@ -1,0 +1,108 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/orchestrator/replica"
+	"anamnesis/orchestrator/replica/bucket"
+)
+
+func (a *app) remoteCommand() *cobra.Command {
+	var address string
+	cmd := &cobra.Command{
+		Use:   "remote",
+		Short: "Look at the tasks that a bucket keeps",
+		Long: `Look at the tasks that a bucket keeps: an S3-compatible bucket, or a directory that machines share.
+'run --remote' keeps a task there, and 'resume --remote' continues it on any machine.
+
+Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws/credentials or from the
+machine's role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNESIS_REMOTE_KEY, a key that
+'openssl rand -base64 32' makes, everything is encrypted before it is sent.`,
+	}
+	cmd.PersistentFlags().StringVar(&address, "remote", "", "the bucket: s3://BUCKET/PREFIX or a directory (default: the setting remote)")
+	open := func() (bucket.Bucket, error) {
+		svc, set, err := a.configured(".")
+		if err != nil {
+			return nil, err
+		}
+		if address == "" {
+			address = set.Text("remote")
+		}
+		if address == "" {
+			return nil, exit.Usagef("name a bucket with --remote, or with the setting remote")
+		}
+		b, _, err := svc.Bucket(address)
+		return b, err
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "check", Short: "Find out whether a bucket can keep tasks", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := open()
+			if err != nil {
+				return err
+			}
+			if err := replica.Check(cmd.Context(), b); err != nil {
+				return err
+			}
+			a.printf("%s can keep tasks: of two processes that create one object, one succeeds\n", b)
+			return nil
+		},
+	}, &cobra.Command{
+		Use: "list", Short: "List the tasks of a bucket", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := open()
+			if err != nil {
+				return err
+			}
+			tasks, err := replica.Tasks(cmd.Context(), b)
+			for _, task := range tasks {
+				a.printf("%s\n", task)
+			}
+			return err
+		},
+	}, &cobra.Command{
+		Use: "pull TASK", Short: "Copy a task into this home, to be read", Args: cobra.ExactArgs(1),
+		Long: `Copy a task, its subagents and their snapshots into this home, or bring the copy up to date. All verbs that read
+tasks work with the copy.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := open()
+			if err != nil {
+				return err
+			}
+			svc, err := a.service()
+			if err != nil {
+				return err
+			}
+			p, err := replica.Pull(cmd.Context(), b, svc.Home, args[0])
+			if err != nil {
+				return err
+			}
+			a.printf("%s is here up to object %d, which a process on %s wrote at %s\n", args[0], p.Cursor.N, p.Last.Host,
+				p.Last.Time.Local().Format("2006-01-02 15:04:05"))
+			for _, path := range p.Aside {
+				a.printf("what this home had recorded last and another process did not know is in %s\n", path)
+			}
+			return nil
+		},
+	}, &cobra.Command{
+		Use: "rm TASK", Short: "Remove a task from a bucket; copies in homes stay", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := open()
+			if err != nil {
+				return err
+			}
+			n, err := replica.Remove(cmd.Context(), b, args[0])
+			if err != nil {
+				return err
+			}
+			a.printf("%s: %s removed\n", args[0], fmt.Sprintf("%d objects", n))
+			return nil
+		},
+	})
+	return cmd
+}

@@ -1,0 +1,90 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"anamnesis/orchestrator/replica/bucket"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// lookTime is how often a log is looked at whose holder may be alive.
+const lookTime = 2 * time.Second
+
+// Take pulls a task and returns when this process may continue it: when the holder has said that it does not go
+// on, when it was a process of this home, whose lock the caller can take, or when the log has not grown for a lease by
+// this process's own clock. say is called with what is waited for.
+func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lease time.Duration, say func(string)) (*Pulled, error) {
+	tick := time.NewTicker(lookTime)
+	defer tick.Stop()
+	var all Pulled
+	for begun, grown := time.Now(), time.Now(); ; {
+		p, err := Pull(ctx, b, h, task)
+		if err != nil {
+			return nil, err
+		}
+		if p.Cursor.N > all.Cursor.N {
+			grown = time.Now()
+		}
+		p.Aside = append(all.Aside, p.Aside...)
+		all = *p
+		if !all.Rival || all.Last.Released || time.Since(grown) >= lease {
+			return &all, nil
+		}
+		if begun.Equal(grown) || time.Since(begun) < lookTime {
+			say(fmt.Sprintf("a process on %s had task %s last, at %s; waiting until it has sent nothing for %v",
+				all.Last.Host, task, all.Last.Time.Format(time.TimeOnly), lease))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for task %s: %w", task, context.Cause(ctx))
+		}
+	}
+}
+
+// Check finds out whether a bucket can keep tasks: it races two creations of one object, of which exactly one may
+// succeed, and removes the object.
+func Check(ctx context.Context, b bucket.Bucket) error {
+	name := "check/" + randomName()
+	defer b.Delete(context.WithoutCancel(ctx), name)
+	results := make(chan error, 2)
+	for _, text := range []string{"one", "two"} {
+		go func() { results <- b.Create(ctx, name, []byte(text)) }()
+	}
+	won := 0
+	for range 2 {
+		switch err := <-results; {
+		case err == nil:
+			won++
+		case !errors.Is(err, bucket.ErrExists):
+			return fmt.Errorf("remote %s cannot be used: %w", b, err)
+		}
+	}
+	if won != 1 {
+		return fmt.Errorf("remote %s cannot be used: %d of two processes that create one object succeed; it does not honour If-None-Match", b, won)
+	}
+	return nil
+}
+
+// Remove removes a task from a bucket, its newest objects last, and returns how many objects it had.
+func Remove(ctx context.Context, b bucket.Bucket, task string) (int, error) {
+	if err := taskdir.CheckTaskID(task); err != nil {
+		return 0, err
+	}
+	names, err := b.List(ctx, tasksPrefix+task+"/", "")
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("%s in %s: %w", task, b, ErrNoTask)
+	}
+	for _, name := range names {
+		if err == nil {
+			err = b.Delete(ctx, name)
+		}
+	}
+	if err == nil {
+		err = b.Delete(ctx, indexPrefix+task)
+	}
+	return len(names), err
+}

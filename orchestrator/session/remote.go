@@ -1,0 +1,137 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/replica"
+	"anamnesis/orchestrator/replica/bucket"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Remote says where a task is kept beside this home. The zero value: a new task in this home only, another one where
+// it is kept.
+type Remote struct {
+	Address string        // of a bucket; see bucket.Open
+	Lease   time.Duration // after how long another process's task is taken; 0: replica.DefaultLease
+	Now     bool          // the task is taken at once: the user knows that no other process works on it
+}
+
+// remoteKeyEnv is the variable with the key that seals what is sent.
+const remoteKeyEnv = "ANAMNESIS_REMOTE_KEY"
+
+// releaseTime is how long the end of a session waits for the bucket.
+const releaseTime = 15 * time.Second
+
+// suffix tells new tasks of several machines apart.
+func (r Remote) suffix() string {
+	if r.Address == "" {
+		return ""
+	}
+	return "_" + strings.ToLower(rand.Text()[:6])
+}
+
+// Bucket opens the bucket at an address, with the user's key if there is one.
+func (s *Service) Bucket(address string) (_ bucket.Bucket, sealed bool, err error) {
+	var key []byte
+	if text := s.getenv(remoteKeyEnv); text != "" {
+		if key, err = bucket.ParseKey(text); err != nil {
+			return nil, false, &UsageError{fmt.Errorf("%s: %w", remoteKeyEnv, err)}
+		}
+	}
+	b, err := bucket.Open(address, key, s.getenv)
+	if err != nil {
+		return nil, false, &UsageError{err}
+	}
+	return b, key != nil, nil
+}
+
+// fetch brings a task that is kept in a bucket up to date, and waits until it can be taken. The cursor is nil if it
+// is not kept in one. arrived: another machine worked on it since this home did.
+func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, arrived bool, err error) {
+	if taskdir.CheckTaskID(task) != nil {
+		return nil, false, nil // it is refused later
+	}
+	had, err := replica.ReadCursor(o.Home, task)
+	if err != nil {
+		return nil, false, err
+	}
+	if had != nil {
+		o.Remote.Address = cmp.Or(o.Remote.Address, had.Remote)
+	}
+	if o.Remote.Address == "" {
+		return nil, false, nil
+	}
+	b, _, err := o.Bucket(o.Remote.Address)
+	if err != nil {
+		return nil, false, err
+	}
+	lease := cmp.Or(o.Remote.Lease, replica.DefaultLease)
+	if o.Remote.Now {
+		lease = 0
+	}
+	pulled, err := replica.Take(ctx, b, o.Home, task, lease, o.client.note)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, path := range pulled.Aside {
+		o.warn("another process continued the task without what this home had recorded last; that is in %s", path)
+	}
+	return &pulled.Cursor, pulled.Rival, nil
+}
+
+// keep begins to keep a task in the bucket of the settings; nil: there is none. c is how far the bucket has the task;
+// nil: it is new.
+func (o *opening) keep(ctx context.Context, task string, c *replica.Cursor, store *runtime.Store) (*replica.Holder, error) {
+	if o.Remote.Address == "" {
+		return nil, nil
+	}
+	b, sealed, err := o.Bucket(o.Remote.Address)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		c = &replica.Cursor{Task: task}
+		if err := replica.Check(ctx, b); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(o.Home.Task(task), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if !sealed {
+		o.warn("whoever can read %s reads this task's record and files, secrets in files included; set %s to encrypt them", b, remoteKeyEnv)
+	}
+	if store.Deadline, err = guard.NewDeadline(filepath.Join(o.Home.Task(task), "deadline")); err != nil {
+		return nil, err
+	}
+	store.Replica, err = replica.Hold(ctx, b, *c, replica.Options{
+		Home: o.Home, Lease: o.Remote.Lease, Sealed: sealed, Renewed: func(left time.Duration) { _ = store.Deadline.Set(left) },
+		Waiting: func(err error) {
+			if err != nil {
+				o.client.note(fmt.Sprintf("the task waits for %s: %v", b, err))
+			} else {
+				o.client.note(fmt.Sprintf("%s answers again", b))
+			}
+		},
+	})
+	return store.Replica, err
+}
+
+// release sends what is left and lets other processes take the task.
+func release(kept *replica.Holder) error {
+	if kept == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	return kept.Close(ctx)
+}
