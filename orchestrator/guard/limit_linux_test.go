@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -55,7 +56,7 @@ func TestKilledFromOutside(t *testing.T) {
 	needs(t, b.parts.PIDs, "PID namespaces")
 	b.procs = 60
 	line := long(t)
-	s, err := startSupervisor(b.Sandbox, nil, nil)
+	s, err := startSupervisor(context.Background(), b.Sandbox, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
