@@ -75,11 +75,11 @@ type Recorders struct {
 	Start func(dir string, lock *os.File) error
 }
 
-// ask sends an event to the directory's recorder and returns the reply. If ctx ends first,
-// the recorder still records the event.
+// ask sends an event to the directory's recorder and returns the reply. If ctx ends first, or has
+// ended, the recorder still records the event: it is started in any case.
 func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) ([]byte, error) {
 	socket := filepath.Join(folder(h, dir), SocketFile)
-	for ctx.Err() == nil {
+	for {
 		var rep reply
 		err := owned(socket)
 		if err == nil {
@@ -93,10 +93,10 @@ func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) 
 		}
 		select {
 		case <-ctx.Done():
+			return nil, nil
 		case <-time.After(lockPause):
 		}
 	}
-	return nil, nil
 }
 
 // start starts a recorder unless one runs or is starting.
@@ -279,9 +279,10 @@ func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	for _, dir := range folders {
-		var rep reply
-		_ = taskdir.Exchange(ctx, filepath.Join(dir, SocketFile), request{Verb: stopVerb}, &rep) // the lock shows whether it ended
 		for {
+			var rep reply
+			// It fails while the recorder starts or ends. The lock shows whether it ended.
+			_ = taskdir.Exchange(ctx, filepath.Join(dir, SocketFile), request{Verb: stopVerb}, &rep)
 			f, err := durable.TryLock(filepath.Join(dir, LockFile))
 			if err == nil {
 				f.Close()

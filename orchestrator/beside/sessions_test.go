@@ -272,6 +272,25 @@ func TestAnotherProgram(t *testing.T) {
 	}
 }
 
+// TestLateHook: a hook whose time is over, since the disk was slow, starts a recorder, and its event
+// is recorded.
+func TestLateHook(t *testing.T) {
+	a := newAgent(t)
+	starts := a.recorded("test", time.Hour)
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	event := fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"p"}`, a.id, a.dir)
+	if err := beside.Hook(late, a.svc, sessions.Claude, strings.NewReader(event), a.recorders, nil); err != nil || starts.Load() != 1 {
+		t.Errorf("%d recorders were started, want one: %v", starts.Load(), err)
+	}
+	if n, err := beside.StopRecorders(t.Context(), a.svc.Home); n != 1 || err != nil {
+		t.Fatalf("%d recorders ended, %v", n, err)
+	}
+	if st, err := a.svc.State(a.task); err != nil || !st.Turn.Open {
+		t.Errorf("the request was not recorded: %v", err)
+	}
+}
+
 // TestIdle: a recorder that nobody asks ends, and the next hook starts another.
 func TestIdle(t *testing.T) {
 	a := newAgent(t)
