@@ -1,19 +1,13 @@
 package agent
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/quote"
-	"anamnesis/knowledge_base/handout"
-	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 )
@@ -22,10 +16,8 @@ import (
 const (
 	// MaxInstructionBytes bounds the instructions of all directories together.
 	MaxInstructionBytes = 32 << 10
-	// maxInstructionFile bounds a file that is looked at; a larger one is named.
-	maxInstructionFile = 1 << 20
-	maxInstructionDirs = 64 // from the repository's root down
-	maxFittings        = 16 // tries at making them fit
+	maxInstructionDirs  = 64 // from the repository's root down
+	maxFittings         = 16 // tries at making them fit
 	// maxNestedBytes bounds what one call adds of directories below the task's.
 	maxNestedBytes = 8 << 10
 )
@@ -33,9 +25,10 @@ const (
 // InstructionPlaceholder is the place of the instructions in a prompt. An agent without it gets none.
 const InstructionPlaceholder = "${AGENTS_MD}"
 
-// instructionNames are the files that may hold a directory's instructions; the first that
-// exists is used.
-func instructionNames() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
+// instructionNames are the files that may hold a directory's instructions: of each list the first that exists is used.
+func instructionNames() [][]string {
+	return [][]string{{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md"}, {"CLAUDE.local.md"}}
+}
 
 // Instructions are a repository's instructions for agents.
 type Instructions struct {
@@ -47,22 +40,17 @@ type Instructions struct {
 	Faults []string
 }
 
-// ReadInstructions collects AGENTS.md, or else CLAUDE.md, of the user's folders, and of a directory
-// and those above it up to the repository's root. The text lists the user's, then those from the root
-// down; the last get room first. The text is at most MaxInstructionBytes, and, if count is not nil, at most maxTokens
-// as count says. It names what it omits.
+// ReadInstructions collects the instructions of the user's folders, and of a directory and those above it up to the
+// repository's root: AGENTS.md, or else CLAUDE.md, then CLAUDE.local.md, and before each what it imports. The text lists
+// the user's, then those from the root down; the last get room first. The text is at most MaxInstructionBytes, and, if
+// count is not nil, at most maxTokens as count says. It names what it omits.
 func ReadInstructions(own []string, dir string, maxTokens int, count func(string) int) Instructions {
-	var out Instructions
-	var texts []string
-	for i, d := range append(own[:len(own):len(own)], ProjectDirs(dir)...) {
-		text, file, fault := readInstructions(d, i < len(own))
-		if fault != "" {
-			out.Faults = append(out.Faults, fault)
-		}
-		if file.Path != "" {
-			out.Files, texts = append(out.Files, file), append(texts, text)
-		}
+	dirs := ProjectDirs(dir)
+	r := &reader{own: own, root: dirs[0], seen: map[string]bool{}}
+	for i, d := range append(own[:len(own):len(own)], dirs...) {
+		r.readDir(d, i < len(own))
 	}
+	out, texts := r.found, r.texts
 	limit := MaxInstructionBytes
 	for range maxFittings {
 		out.Text = renderInstructions(out.Files, texts, limit)
@@ -106,37 +94,11 @@ func Nested(dir string, paths []string, known map[string]bool) string {
 		}
 	}
 	slices.Sort(below)
-	var files []op.SourceFile
-	var texts []string
+	r := &reader{root: ProjectDirs(dir)[0], seen: map[string]bool{}}
 	for _, d := range below {
-		if text, file, _ := readInstructions(filepath.Join(dir, d), false); text != "" {
-			files, texts = append(files, file), append(texts, text)
-		}
+		r.readDir(filepath.Join(dir, d), false)
 	}
-	return renderInstructions(files, texts, maxNestedBytes)
-}
-
-// readInstructions reads one directory's file. It follows no link out of the directory, unless the
-// directory is the user's own. An empty path means that there is no file.
-func readInstructions(dir string, own bool) (text string, file op.SourceFile, fault string) {
-	for _, name := range instructionNames() {
-		path := filepath.Join(dir, name)
-		data, err := durable.ReadWithin(dir, name, maxInstructionFile)
-		if own { // a link leads to where the user keeps it
-			data, err = durable.ReadFile(path, maxInstructionFile)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
-		}
-		sum := sha256.Sum256(data)
-		text = handout.Strip(strings.ToValidUTF8(string(data), "\uFFFD")) // its cards are recalled separately
-		text = strings.TrimSpace(text)
-		return text, op.SourceFile{Path: path, Hash: hex.EncodeToString(sum[:]), Bytes: len(data)}, ""
-	}
-	return "", file, ""
+	return renderInstructions(r.found.Files, r.texts, maxNestedBytes)
 }
 
 // renderInstructions shows files within limit bytes.

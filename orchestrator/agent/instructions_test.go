@@ -145,3 +145,46 @@ func TestNested(t *testing.T) {
 		}
 	}
 }
+
+// A file imports others by @path, as Claude Code does: in place before it, each once, not in code; a project's only
+// from the project, and markdown of the user's folders.
+func TestImports(t *testing.T) {
+	root := tree(t, map[string]string{
+		"repo/.git/HEAD": "", "repo/CLAUDE.md": "See @docs/a.md, and (@docs/b\\ c.md).\n`@docs/code.md`\n\n```sh\n@docs/code.md\n```\n" +
+			"@anthropic-ai/claude-code @docs me@docs/code.md @../outside.md @.env @../own/mine.md @../own/keys.json @link.md",
+		"repo/CLAUDE.local.md": "only here", "repo/docs/a.md": "A @../CLAUDE.md @d1.md", "repo/docs/b c.md": "B", "repo/docs/code.md": "CODE",
+		"repo/docs/d1.md": "D1 @d2.md", "repo/docs/d2.md": "D2 @d3.md", "repo/docs/d3.md": "D3 @d4.md", "repo/docs/d4.md": "D4 @d5.md",
+		"repo/docs/d5.md": "D5", "repo/.env": "SECRET", "outside.md": "OUTSIDE",
+		"own/AGENTS.md": "mine: @../outside2.md", "outside2.md": "OUT2", "own/mine.md": "MINE", "own/keys.json": "KEYS",
+		"repo/below/.claude/CLAUDE.md": "of .claude: @rules/x.md", "repo/below/.claude/rules/x.md": "RULE",
+	})
+	if err := os.Symlink("../outside.md", filepath.Join(root, "repo/link.md")); err != nil {
+		t.Fatal(err)
+	}
+	repo := filepath.Join(root, "repo")
+	in := ReadInstructions([]string{filepath.Join(root, "own")}, repo, 0, nil)
+	var got []string
+	for _, f := range in.Files {
+		rel, err := filepath.Rel(root, f.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, rel)
+	}
+	want := "outside2.md own/AGENTS.md repo/docs/d4.md repo/docs/d3.md repo/docs/d2.md repo/docs/d1.md repo/docs/a.md repo/docs/b c.md own/mine.md repo/CLAUDE.md repo/CLAUDE.local.md"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+	}
+	for _, secret := range []string{"SECRET", "OUTSIDE", "KEYS", "CODE\n", "D5\n"} {
+		if strings.Contains(in.Text+"\n", secret) {
+			t.Errorf("%s is in the text", secret)
+		}
+	}
+	faults := strings.Join(in.Faults, "\n")
+	if len(in.Faults) != 4 || !strings.Contains(faults, "@../outside.md is outside of "+repo) || !strings.Contains(faults, "@.env looks like a file of secrets") {
+		t.Errorf("faults:\n%s", faults)
+	}
+	if text := Nested(repo, []string{"below/x.go"}, map[string]bool{}); !strings.Contains(text, "RULE") || strings.Index(text, "RULE") > strings.Index(text, "of .claude") {
+		t.Errorf("below: %s", text)
+	}
+}

@@ -3,8 +3,11 @@ package session
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,8 +184,26 @@ func (o *opening) brief(n *runtime.New, who *agent.Loaded) error {
 		text += "\n\n" + agent.Unattended(o.whenAsked() == question.Wait, limits)
 	}
 	o.warnings = append(o.warnings, warnings...)
+	o.tellUnread(dir)
 	n.Agent, n.System, n.Instructions = &who.Spec, text, in.Files
 	return err
+}
+
+// tellUnread warns once in a project of what it has for Claude Code and this program does not read.
+func (o *opening) tellUnread(dir string) {
+	text := agent.Unread(o.Home.User, dir, filepath.Join(o.Home.Config, "config.yaml"))
+	if text == "" {
+		return
+	}
+	sum := sha256.Sum256([]byte(agent.ProjectDirs(dir)[0] + "\n" + text))
+	mark := filepath.Join(o.Home.State, "told", hex.EncodeToString(sum[:8]))
+	_ = os.MkdirAll(filepath.Dir(mark), 0o700) // without it the line is only said again
+	f, err := os.OpenFile(mark, os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return
+	}
+	_ = f.Close()
+	o.warn("%s (said once in a project)", text)
 }
 
 // agentSince compares a task's agent with its files. The task keeps the agent it was opened
