@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"anamnesis/opstream/op"
@@ -102,6 +103,51 @@ func TestApplyStale(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(filepath.Join(w, "f")); string(got) != "mine" {
 		t.Errorf("f is %q: a change was overwritten", got)
+	}
+}
+
+// TestCompareSpecial: a path where the directory has something that no snapshot holds is a conflict; what else the
+// tree changed is applied.
+func TestCompareSpecial(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	h := taskdir.Home{User: dir, State: filepath.Join(dir, "home")}
+	w := filepath.Join(dir, "w")
+	for _, d := range []string{w, h.State} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := Create(ctx, h, w, "x", worldstate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"before", "pipe", "until"} {
+		set(t, m.Dir, name, "n")
+	}
+	if err := syscall.Mkfifo(filepath.Join(w, "pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compare(ctx, h, &m.Worktree, worldstate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := reasons(c); !strings.HasPrefix(got, "pipe: ") || strings.Contains(got, "\n") {
+		t.Errorf("conflicts %q", got)
+	}
+	if len(c.List) != 2 || c.List[0].Path != "before" || c.List[1].Path != "until" {
+		t.Errorf("changes %+v", c.List)
+	}
+	if _, err := c.Apply(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"before", "until"} {
+		if got, _ := os.ReadFile(filepath.Join(w, name)); string(got) != "n" {
+			t.Errorf("%s was not brought over", name)
+		}
+	}
+	if info, err := os.Lstat(filepath.Join(w, "pipe")); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe was replaced: %v, %v", info, err)
 	}
 }
 
