@@ -94,6 +94,13 @@ func TestRefill(t *testing.T) {
 	if left != 1 || !strings.Contains(text, "- finding 8 (op 8)\n(+1 more: ops 2)\n") {
 		t.Errorf("%d entries had no room:\n%s", left, text)
 	}
+	full := words(text)
+	if exact, _ := n.Block(&Span{Task: "t"}, nil, full, words); exact != text {
+		t.Errorf("a block of %d tokens does not fit into as many:\n%s", full, exact)
+	}
+	if short, left := n.Block(&Span{Task: "t"}, nil, full-1, words); left != 2 {
+		t.Errorf("%d entries had no room in one token less:\n%s", left, short)
+	}
 }
 
 func TestOverflows(t *testing.T) {

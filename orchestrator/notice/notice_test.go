@@ -1,12 +1,16 @@
 package notice
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/steps"
 	"anamnesis/worldstate"
 )
 
@@ -109,5 +113,80 @@ func TestTried(t *testing.T) {
 		if got := Tried("/w", path); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestLedgerOf: which operations leave something that no jump undoes.
+func TestLedgerOf(t *testing.T) {
+	for _, tt := range []struct {
+		ops  string
+		want Ledger
+	}{
+		{`model.replied 1 {"text":"Fixed.","finish":"stop"}`, Ledger{Delivered: []string{"op 1: Fixed."}}},
+		{`model.replied 1 {"text":" ","finish":"stop"}`, Ledger{}},
+		{`model.replied 1 {"text":"Before a jump.","finish":"checkpoint"}`, Ledger{}},
+		{`model.replied 1 {"text":"I look.","calls":[{"id":"c","name":"ReadFile","args":"{}"}],"finish":"tool_calls"}`, Ledger{}},
+		{result("Bash", "git push", `"exit":0`), Ledger{Effects: []string{"op 1: git push"}}},
+		{result("Bash", "git push", `"exit":0`) + result("Bash", "git push", `"exit":0`), Ledger{Effects: []string{"op 1: git push"}}},
+		{result("Bash", "git push", `"exit":0,"isolated":true`), Ledger{}},
+		{result("WriteFile", "git push", `"text":"written"`), Ledger{}},
+		{result("ReadFile", "", `"reads":["a","b"]`), Ledger{reads: map[string]bool{"a": true, "b": true}}},
+		{`world.saved 1 {"commit":"c","unobserved":true}` + "\n" + `world.saved 2 {"commit":"d"}`, Ledger{unobserved: true}},
+		{`world.saved 1 {"commit":"c"}`, Ledger{}},
+		{result("Bash", "make", `"unknown":true`), Ledger{Unsure: []string{"op 2: Bash(make)"}}},
+		{result("Bash", "make", `"exit":1`), Ledger{}},
+		{result("Task", "", `"unknown":true`), Ledger{Unsure: []string{"op 2: Task"}}},
+		{result("WriteFile", "", `"unknown":true`), Ledger{Unsure: []string{"op 2: WriteFile"}}},
+		{result("ReadFile", "", `"unknown":true`), Ledger{}},
+		{result("Grep", "", `"unknown":true`), Ledger{}},
+		{result("Think", "", `"unknown":true`), Ledger{}},
+		{result("SetTodoList", "", `"unknown":true`), Ledger{}},
+		{result("investigate", "", `"unknown":true`), Ledger{}},
+		{result("jump_to_step", "", `"unknown":true`), Ledger{}},
+	} {
+		if tt.want.reads == nil {
+			tt.want.reads = map[string]bool{}
+		}
+		if got, want := fmt.Sprintf("%+v", LedgerOf("/w", optest.Parse(t, tt.ops))), fmt.Sprintf("%+v", tt.want); got != want {
+			t.Errorf("%s:\n%s, want\n%s", tt.ops, got, want)
+		}
+	}
+}
+
+// result returns a call and its result.
+func result(tool, command, fields string) string {
+	args := "{}"
+	if command != "" {
+		args = fmt.Sprintf(`{\"command\":\"%s\"}`, command)
+	}
+	return fmt.Sprintf("tool.called 1 {\"call\":\"c\",\"name\":%q,\"args\":\"%s\"}\ntool.returned 1 {\"call\":\"c\",\"name\":%q,%s}\n", tool, args, tool, fields)
+}
+
+// TestTriedFrom: each reason for which an attempt was left is said once, at the first step that was left for it,
+// and the last ones if there are many.
+func TestTriedFrom(t *testing.T) {
+	attempts := func(reasons ...string) *state.State {
+		var s state.State
+		s.Steps.Add(steps.Step{Ended: true})
+		for i, why := range reasons {
+			s.Steps.Add(steps.Step{ID: i + 1, Ended: true, LeftBy: why})
+		}
+		s.Steps.Add(steps.Step{ID: len(reasons) + 1})
+		return &s
+	}
+	from := func(s *state.State) []string { return TriedFrom(s, 0, s.Steps.Len()-1) }
+	want := []string{"step 1 and on: too slow", "step 2 and on: no network"}
+	if got := from(attempts("too slow", "no network", "too slow", "no\nnetwork")); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := from(attempts()); len(got) != 0 {
+		t.Errorf("%q without an attempt", got)
+	}
+	var many []string
+	for i := range maxNamed + 1 {
+		many = append(many, fmt.Sprintf("reason %d", i+1))
+	}
+	if got := from(attempts(many...)); len(got) != maxNamed || got[0] != "step 2 and on: reason 2" || got[maxNamed-1] != fmt.Sprintf("step %[1]d and on: reason %[1]d", maxNamed+1) {
+		t.Errorf("%d are listed: %q", len(got), got)
 	}
 }
