@@ -91,7 +91,7 @@ func (a *app) rootCommand() *cobra.Command {
 			a.jumpCommand(), a.applyCommand(), a.stopCommand(), a.demoCommand()}},
 		{"Look", []*cobra.Command{a.tasksCommand(), a.searchCommand(), a.timelineCommand(), a.showCommand(), a.reportCommand(), a.diffCommand(), a.blameCommand(),
 			a.explainCommand(), a.doctorCommand()}},
-		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
+		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand()}},
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(),
 			a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
 		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(),

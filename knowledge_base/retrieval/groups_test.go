@@ -1,8 +1,6 @@
 package retrieval
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +87,9 @@ func measure(found []Group, group map[string]string) grouped {
 // testdata/groups/cards.tsv is wrong.
 const strictLikeness = 0.17
 
+// wideLikeness is a bound at which 12 of 29 groups in testdata/groups are wrong.
+const wideLikeness = 0.12
+
 // TestGroupsOfCards holds what is found on the set that the bounds were chosen
 // on, and on the one that nobody looked at meanwhile.
 func TestGroupsOfCards(t *testing.T) {
@@ -99,17 +100,14 @@ func TestGroupsOfCards(t *testing.T) {
 		met                  int
 	}{
 		{"chosen on", "cards", "groups/cards.tsv", strictLikeness, 0.9, 4},
-		{"chosen on, wide", "cards", "groups/cards.tsv", WideLikeness, 0.3, 5},
+		{"chosen on, wide", "cards", "groups/cards.tsv", wideLikeness, 0.3, 5},
 		{"looked at", "groups/unseen", "", strictLikeness, 0.9, 4},
-		{"looked at, wide", "groups/unseen", "", WideLikeness, 0.9, 5},
+		{"looked at, wide", "groups/unseen", "", wideLikeness, 0.9, 5},
 		{"unseen", "groups/unseen2", "", strictLikeness, 0.9, 6},
-		{"unseen, wide", "groups/unseen2", "", WideLikeness, 0.8, 7},
+		{"unseen, wide", "groups/unseen2", "", wideLikeness, 0.8, 7},
 	} {
 		lessons, group := labelled(t, set.corpus, set.labels)
-		found, err := FindGroups(t.Context(), lessons, set.atLeast)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := FindGroups(lessons, set.atLeast)
 		g := measure(found, group)
 		t.Logf("%s: %d groups found, %d right; of %d labelled %d met, %d of %d pairs", set.name, g.found, g.right, g.labels, g.met, g.inPairs, g.pairs)
 		if float64(g.right) < set.precision*float64(g.found) || g.met < set.met {
@@ -133,10 +131,7 @@ func TestGroupsOfAllCards(t *testing.T) {
 			all = append(all, l)
 		}
 	}
-	found, err := FindGroups(t.Context(), all, strictLikeness)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := FindGroups(all, strictLikeness)
 	if g := measure(found, group); g.right < 10 || g.found > 21 || g.met < 13 {
 		t.Errorf("%+v\n%v", g, found)
 	}
@@ -154,13 +149,10 @@ func TestGroupsProperty(t *testing.T) {
 		for i := range rapid.IntRange(0, 30).Draw(rt, "lessons") {
 			lessons = append(lessons, Lesson{string(rune('a' + i)), text.Draw(rt, "trouble"), text.Draw(rt, "remedy")})
 		}
-		found, err := FindGroups(t.Context(), lessons, 0.4)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		again, err := FindGroups(t.Context(), rapid.Permutation(lessons).Draw(rt, "order"), 0.4)
-		if err != nil || !slices.EqualFunc(found, again, func(a, b Group) bool { return slices.Equal(a.IDs, b.IDs) && a.Likeness == b.Likeness }) {
-			rt.Fatalf("in another order: %v, %v, before %v", again, err, found)
+		found := FindGroups(lessons, 0.4)
+		again := FindGroups(rapid.Permutation(lessons).Draw(rt, "order"), 0.4)
+		if !slices.EqualFunc(found, again, func(a, b Group) bool { return slices.Equal(a.IDs, b.IDs) && a.Likeness == b.Likeness }) {
+			rt.Fatalf("in another order: %v, before %v", again, found)
 		}
 		seen := make(map[string]bool)
 		for _, g := range found {
@@ -175,18 +167,4 @@ func TestGroupsProperty(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestGroupsLimits(t *testing.T) {
-	if _, err := FindGroups(t.Context(), make([]Lesson, MaxLessons+1), strictLikeness); err == nil || !strings.Contains(err.Error(), "at most 50000") {
-		t.Errorf("too many: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := FindGroups(ctx, []Lesson{{ID: "a"}, {ID: "b"}}, strictLikeness); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-	if found, err := FindGroups(t.Context(), nil, strictLikeness); err != nil || found != nil {
-		t.Errorf("of nothing: %v, %v", found, err)
-	}
 }

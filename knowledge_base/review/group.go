@@ -2,7 +2,6 @@ package review
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +13,8 @@ import (
 const (
 	// maxAlike is how many waiting cards are compared with one another: 400 take about 0.1 s, for each page.
 	maxAlike = 400
-	// likeness is the bound of a group. Cards of a group may be rejected unread, so it is stricter than the bound of
-	// dreams: of 60 recorded repairs it made 11 groups, each of one lesson, and 0.25 mixed lessons in 4 of 15.
+	// likeness is the bound of a group, strict because cards of a group may be rejected unread: of 60 recorded repairs
+	// it made 11 groups, each of one lesson, and 0.25 mixed lessons in 4 of 15.
 	likeness = 0.35
 )
 
@@ -37,18 +36,14 @@ const (
 )
 
 // Groups returns the cards in groups. A group stands where its first card does; the cards that are in none come last.
-func Groups(ctx context.Context, cards []*card.Card, by By) ([]Group, error) {
+func Groups(cards []*card.Card, by By) []Group {
 	alike := make(map[string]string) // the group of each card
 	if by == ByLikeness {
 		var lessons []retrieval.Lesson
 		for _, c := range cards[:min(len(cards), maxAlike)] {
-			lessons = append(lessons, LessonOf(c))
+			lessons = append(lessons, lessonOf(c))
 		}
-		found, err := retrieval.FindGroups(ctx, lessons, likeness)
-		if err != nil {
-			return nil, fmt.Errorf("group the cards: %w", err)
-		}
-		for i, g := range found {
+		for i, g := range retrieval.FindGroups(lessons, likeness) {
 			for _, id := range g.IDs {
 				alike[id] = fmt.Sprint(i)
 			}
@@ -85,11 +80,11 @@ func Groups(ctx context.Context, cards []*card.Card, by By) ([]Group, error) {
 		}
 		out[at[k]].Cards = append(out[at[k]].Cards, c)
 	}
-	return append(out, last...), nil
+	return append(out, last...)
 }
 
-// LessonOf returns a card's two parts, to be compared. A card that lacks one is compared by all it says.
-func LessonOf(c *card.Card) retrieval.Lesson {
+// lessonOf returns a card's two parts, to be compared. A card that lacks one is compared by all it says.
+func lessonOf(c *card.Card) retrieval.Lesson {
 	trouble, remedy := strings.Join(c.Issue, "\n"), strings.Join(c.Solution, "\n")
 	all := strings.Join(slices.Concat(c.Issue, c.Solution, c.Constraint), "\n")
 	return retrieval.Lesson{ID: c.ID, Trouble: c.Topic + "\n" + cmp.Or(trouble, all), Remedy: cmp.Or(remedy, all)}

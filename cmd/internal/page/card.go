@@ -138,10 +138,7 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	v := &cardView{ID: id, Title: c.Title(), State: c.State, Seen: seen, From: from, Decide: withQuery(cardPath(id)+"/decide", selection(r))}
 	v.HTML, v.Rendered = markup.Render(c.Body())
 	if from == fromReview {
-		q, err := s.waiting(r)
-		if err != nil {
-			return nil, err
-		}
+		q := s.waiting(r)
 		v.Place = q.place(id)
 		v.Prev, v.Next, v.Queue = q.path(v.Place.Prev), q.path(v.Place.Next), q.around(v.Place)
 	}

@@ -40,10 +40,7 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	id, f := r.PathValue("card"), r.PostForm
 	from := originOf(f.Get("from"))
-	q, err := s.waiting(r)
-	if err != nil {
-		return err
-	}
+	q := s.waiting(r)
 	next := after(id, from, q.place(id))
 	d := review.Decision{Act: review.Act(f.Get("act")), IDs: []string{id},
 		Reason: f.Get("reason"), Seen: map[string]string{id: f.Get("seen")}, Untaint: f.Get("untaint") != ""}

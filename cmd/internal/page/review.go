@@ -49,7 +49,7 @@ func withQuery(path string, q url.Values) string {
 }
 
 // waiting returns the queue that a request selects.
-func (s *Server) waiting(r *http.Request) (*queue, error) {
+func (s *Server) waiting(r *http.Request) *queue {
 	sel := selection(r)
 	q := &queue{Filter: review.Filter{Words: sel.Get("q"), Repo: sel.Get("repo")},
 		By: cmp.Or(review.By(sel.Get("by")), review.ByLikeness), Query: sel, entries: make(map[string]knowledgebase.Entry)}
@@ -68,12 +68,11 @@ func (s *Server) waiting(r *http.Request) (*queue, error) {
 		}
 	}
 	slices.Sort(q.Repos)
-	var err error
-	q.Groups, err = review.Groups(r.Context(), fit, q.By)
+	q.Groups = review.Groups(fit, q.By)
 	for _, g := range q.Groups {
 		q.Cards = append(q.Cards, g.Cards...)
 	}
-	return q, err
+	return q
 }
 
 // path returns the address of a waiting card, or with "" that of the list.
@@ -114,10 +113,7 @@ type shownGroup struct {
 
 // showQueue lists the cards that wait for a user.
 func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
-	q, err := s.waiting(r)
-	if err != nil {
-		return err
-	}
+	q := s.waiting(r)
 	v := queueView{queue: q, Broken: s.store.Broken(), Decide: withQuery("/review", q.Query)}
 	room := maxWaitingListed
 	for _, g := range q.Groups {
@@ -217,10 +213,7 @@ func (s *Server) undo(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := s.waiting(r)
-	if err != nil {
-		return err
-	}
+	q := s.waiting(r)
 	to := cardPath(done.ID)
 	if q.place(done.ID).At > 0 {
 		to = reviewPath(done.ID)

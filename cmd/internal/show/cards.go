@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/anamnesis/dream"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/cmd/internal/cardfile"
@@ -149,30 +148,6 @@ func (o *Printer) Removed(store *knowledgebase.Store, found *knowledgebase.Secre
 		o.Notef("the git history still holds secrets: write each on a line of a file F and run 'git -C %s filter-repo --force --replace-text F --replace-message F', then replace each remote's history with 'git push --force'",
 			shell.QuoteIfNeeded(dir))
 	}
-}
-
-func (o *Printer) Dreamed(got *dream.Dreamed) {
-	var notes []string
-	for _, p := range got.Proposed {
-		o.Printf("%s  %s\n", p.Card.ID, view.Line(p.Card.Topic, 200))
-		for _, c := range p.Instances {
-			o.Printf("    %s  %s (%s)\n", c.ID, view.Line(c.Topic, 200), c.State)
-		}
-		for _, n := range p.Notes {
-			notes = append(notes, p.Card.ID+": "+n)
-		}
-	}
-	for _, note := range append(notes, got.Declined...) {
-		o.Notef("%s", view.Line(note, 500))
-	}
-	if got.More > 0 {
-		o.Notef("%d more groups were not looked at; -n takes in more", got.More)
-	}
-	then := "'anamnesis kb review' shows them"
-	if !got.Stored {
-		then = "nothing was stored"
-	}
-	o.Printf("%d proposed, %d known before; %s\n", len(got.Proposed), got.Known, then)
 }
 
 // CardStats are the figures of a folder of cards.
