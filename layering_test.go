@@ -80,7 +80,7 @@ var orchestrator = strings.Fields(`
 // doors lists libraries that only the places named may know: one, or one in
 // each room.
 var doors = map[string][]string{
-	"github.com/sashabaranov/go-openai":               {"orchestrator/model/openai"},
+	"github.com/sashabaranov/go-openai":               {"orchestrator/model/openai", "knowledge_base/retrieval/remote"},
 	"github.com/go-git/go-git/v5":                     {"worldstate"},
 	"github.com/philippgille/chromem-go":              {"knowledge_base/retrieval"},
 	"github.com/modelcontextprotocol/go-sdk":          {"orchestrator/tool/mcp", "cmd/internal/mcpserver"},

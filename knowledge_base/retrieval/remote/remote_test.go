@@ -14,13 +14,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
 // endpoint is a server of either kind, which embeds a text as (its length, 1),
 // and answers the first requests with the given statuses.
 func endpoint(t *testing.T, kind Kind, statuses ...int) (url string, asked *[]request) {
 	t.Helper()
-	handler, asked := embeddings(t, kind, statuses...)
+	handler, asked := embeddings(t, statuses...)
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
 	if kind == OpenAI {
@@ -29,35 +31,31 @@ func endpoint(t *testing.T, kind Kind, statuses ...int) (url string, asked *[]re
 	return s.URL, asked
 }
 
+// request is what an endpoint is asked.
+type request struct {
+	Model string   `json:"model"`
+	Input []string `json:"input"`
+}
+
 // embeddings is what an endpoint serves.
-func embeddings(t *testing.T, kind Kind, statuses ...int) (_ http.Handler, asked *[]request) {
+func embeddings(t *testing.T, statuses ...int) (_ http.Handler, asked *[]request) {
 	asked = new([]request)
-	path := map[Kind]string{OpenAI: "POST /v1/embeddings", Ollama: "POST /api/embed"}[kind]
 	mux := http.NewServeMux()
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /v1/embeddings", func(w http.ResponseWriter, r *http.Request) {
 		var q request
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 			t.Error(err)
 		}
 		*asked = append(*asked, q)
 		if n := len(*asked); n <= len(statuses) {
-			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(statuses[n-1])
 			fmt.Fprint(w, `{"error":{"message":"not\nnow"}}`)
 			return
 		}
-		var out reply
+		var out openai.EmbeddingResponse
 		for i := range q.Input {
 			i = len(q.Input) - 1 - i // order is what index says
-			v := []float32{float32(len(q.Input[i])), 1}
-			if kind == Ollama {
-				out.Embeddings = append([][]float32{v}, out.Embeddings...)
-				continue
-			}
-			out.Data = append(out.Data, struct {
-				Index     int       `json:"index"`
-				Embedding []float32 `json:"embedding"`
-			}{i, v})
+			out.Data = append(out.Data, openai.Embedding{Index: i, Embedding: []float32{float32(len(q.Input[i])), 1}})
 		}
 		json.NewEncoder(w).Encode(out)
 	})
@@ -108,29 +106,17 @@ func TestRetries(t *testing.T) {
 		{[]int{400}, 1, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			handler, asked := embeddings(t, OpenAI, tt.statuses...)
+			handler, asked := embeddings(t, tt.statuses...)
 			e, err := New(Options{Kind: OpenAI, URL: "http://embed/v1", Model: "m", Key: "secret", Client: &http.Client{Transport: inMemory{handler}}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			begun := time.Now()
 			_, err = e.EmbedCards(t.Context(), []string{"a"})
-			paused := time.Since(begun)
 			if (err == nil) != tt.ok || len(*asked) != tt.asked {
 				t.Errorf("%v: asked %d times, %v", tt.statuses, len(*asked), err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), "not now") || strings.Contains(err.Error(), "secret")) {
 				t.Errorf("%v: error %q", tt.statuses, err)
-			}
-			*asked = nil
-			short, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if _, err := e.EmbedCards(short, []string{"a"}); err == nil || !strings.Contains(err.Error(), "not now") {
-				t.Errorf("%v: the time is over before the next try: %v, want the endpoint's words", tt.statuses, err)
-			}
-			pauses := time.Duration(tt.asked - 1)
-			if paused < pauses*7*time.Second || paused > pauses*maxPause {
-				t.Errorf("%v: paused %v, asked to wait 7s each time", tt.statuses, paused)
 			}
 		})
 	}
@@ -145,30 +131,36 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestBadReplies: what is no embedding of each text is refused in one line, and not tried again.
 func TestBadReplies(t *testing.T) {
-	for _, tt := range []struct{ reply, want string }{
-		{`<html>`, "not an embedding endpoint's"},
-		{`{}`, "0 embeddings for 2 texts"},
-		{`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, "embedding for text 0"},
-		{`{"data":[{"index":5,"embedding":[1]}]}`, "embedding for text 5"},
-		{`{"data":[{"index":1,"embedding":[1]}]}`, "dimensions"},
-		{`{"embeddings":[[1,2],[1]]}`, "embedding 1 has 1 dimensions"},
-		{`{"embeddings":[[1,2]]}`, "1 embeddings for 2 texts"},
-		{`{"embeddings":[[],[]]}`, "0 dimensions"},
+	for _, tt := range []struct {
+		status      int
+		reply, want string
+	}{
+		{200, `<html>`, "invalid character"},
+		{200, `{}`, "embedding 0 has 0 dimensions"},
+		{200, `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, "embedding for text 0"},
+		{200, `{"data":[{"index":5,"embedding":[1]}]}`, "embedding for text 5"},
+		{200, `{"data":[{"index":1,"embedding":[1]}]}`, "dimensions"},
+		{200, `{"data":[{"index":0,"embedding":[1,2]},{"index":1,"embedding":[1]}]}`, "embedding 1 has 1 dimensions"},
+		{200, `{"data":[{"index":0,"embedding":[0,1]},{"index":1,"embedding":[0,-0.0]}]}`, "embedding 1 is all zeros"},
+		{200, `{"data":[{"index":0,"embedding":[0,1]},{"index":1,"embedding":null}]}`, "embedding 1 has 0 dimensions"},
+		{404, `{"error":"model \"x\" not found"}`, "not found"},
+		{404, "oops" + strings.Repeat("\nno", 500), "404"},
 	} {
-		if _, err := vectors([]byte(tt.reply), 2); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want …%s…", tt.reply, err, tt.want)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(tt.status)
+			fmt.Fprint(w, tt.reply)
+		}))
+		e, err := New(Options{Kind: OpenAI, URL: s.URL, Model: "m"})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for data, want := range map[string]string{
-		`{"error":"model \"x\" not found, try pulling it first"}`: `404: model "x" not found, try pulling it first`,
-		`{"error":{"message":"no"}}`:                              "404: no",
-		`{"error":7}`:                                             "404",
-		"oops":                                                    "404",
-	} {
-		if got := refusal("404", []byte(data)); got != want {
-			t.Errorf("%s: %q, want %q", data, got, want)
+		_, err = e.EmbedCards(t.Context(), []string{"a", "b"})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 2*maxWords {
+			t.Errorf("%.80s: %v, want one line with %q", tt.reply, err, tt.want)
 		}
+		s.Close()
 	}
 }
 
@@ -180,8 +172,7 @@ func TestDownAndCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f *fault
-	if _, err := e.EmbedQuery(t.Context(), "a"); !errors.As(err, &f) || f.passing {
+	if _, passing, err := e.ask(t.Context(), time.Minute, []string{"a"}); err == nil || passing {
 		t.Errorf("nobody listens: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,17 +180,6 @@ func TestDownAndCancelled(t *testing.T) {
 	if _, err := e.EmbedCards(ctx, []string{"a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-}
-
-func FuzzVectors(f *testing.F) {
-	f.Add([]byte(`{"data":[{"index":0,"embedding":[1,2]},{"index":1,"embedding":[3,4]}]}`))
-	f.Add([]byte(`{"embeddings":[[1,2],[3,4]]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := vectors(data, 2)
-		if err == nil && (len(got) != 2 || len(got[0]) == 0 || len(got[0]) != len(got[1])) {
-			t.Errorf("accepted %v", got)
-		}
-	})
 }
 
 func TestLoad(t *testing.T) {
@@ -229,21 +209,5 @@ func TestLoad(t *testing.T) {
 		if e != nil && strings.Contains(e.Fingerprint(), "k\"") {
 			t.Errorf("the key is in the fingerprint %s", e.Fingerprint())
 		}
-	}
-}
-
-// A vector without a number in it is refused, and not kept as one that says
-// nothing of its text.
-func TestNullVectorsAreRefused(t *testing.T) {
-	for _, data := range []string{
-		`{"embeddings":[[0,0,0]]}`, `{"embeddings":[[0.1,null,0.2]]}`, `{"embeddings":[[null,1]]}`, `{"embeddings":[null]}`, `{"embeddings":null}`,
-		`{"data":[{"index":0,"embedding":[0.5, null]}]}`, `{"data":[{"index":0,"embedding":null}]}`, `{"embeddings":[[0,-0.0]]}`,
-	} {
-		if got, err := vectors([]byte(data), 1); err == nil {
-			t.Errorf("%s gives %v", data, got)
-		}
-	}
-	if _, err := vectors([]byte(`{"embeddings":[[0,1]],"error":null,"usage":{"x":null}}`), 1); err != nil {
-		t.Error(err)
 	}
 }
