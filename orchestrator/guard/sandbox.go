@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/guard/confine"
 	"anamnesis/orchestrator/guard/quarantine"
 )
@@ -321,6 +322,29 @@ func (s *Sandbox) Environ(env []string) []string {
 		set(name, temp)
 	}
 	return out
+}
+
+// filling are programs with the variables of privateCaches that they fill.
+const filling = "go=GOCACHE cargo=CARGO_HOME npm=npm_config_cache yarn=YARN_CACHE_FOLDER pip=PIP_CACHE_DIR pip3=PIP_CACHE_DIR uv=UV_CACHE_DIR gradle=GRADLE_USER_HOME"
+
+// FillsCache returns a program of a command line that builds, tests or installs, and whose private cache is empty yet;
+// "" if there is none.
+func (s *Sandbox) FillsCache(line string, env []string) string {
+	if s == nil || s.o.Cache == "" {
+		return ""
+	}
+	commands, _ := shell.Parse(line) // bash says what is wrong with it
+	env = s.Environ(env)
+	for _, c := range commands {
+		_, rest, _ := strings.Cut(" "+filling, " "+c.Program()+"=")
+		variable, _, _ := strings.Cut(rest, " ")
+		i := slices.IndexFunc(env, func(kv string) bool { return variable != "" && strings.HasPrefix(kv, variable+"=") })
+		fills := len(c.Args()) > 0 && slices.Contains(strings.Fields("build test vet run install i ci add sync check"), c.Args()[0].Text)
+		if i >= 0 && fills && len(confine.Existing([]string{env[i][len(variable)+1:]})) == 0 {
+			return c.Program()
+		}
+	}
+	return ""
 }
 
 // cacheOf returns where a cache is, set or by default.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -82,6 +83,9 @@ func (bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 		return tool.Errorf("Bash was not run: %v.", err), nil
 	}
 	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second, Network: a.Network}
+	if name := env.Sandbox.FillsCache(a.Command, os.Environ()); name != "" && env.Progress != nil {
+		env.Progress(fmt.Sprintf("the sandbox's own cache of %s is empty: this first run fills it, and can take minutes", name))
+	}
 	if a.Behind && ctx.Err() == nil {
 		return begin(env, e, a.Command), nil
 	}
