@@ -91,6 +91,7 @@ var doors = map[string][]string{
 	"github.com/pkoukk/tiktoken-go":                   {"anamnesis/tokens"},
 	"github.com/pkoukk/tiktoken-go-loader":            {"anamnesis/tokens"},
 	"modernc.org/sqlite":                              {"orchestrator/search"},
+	"github.com/minio/minio-go/v7":                    {"orchestrator/replica/bucket"},
 	"mvdan.cc/sh/v3":                                  {"anamnesis/shell"},
 }
 

@@ -41,7 +41,7 @@ func Export(ctx context.Context, store string, id ID, into string) (index string
 		}
 		base = parent.Tree
 	}
-	if err := e.copy(gitfmt.CommitObject, h, ""); err == nil {
+	if err = e.copy(gitfmt.CommitObject, h, ""); err == nil {
 		err = e.tree(c.Tree, base, "")
 	}
 	if err != nil {
