@@ -8,6 +8,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,7 +63,7 @@ func (a *app) main(args []string) int {
 	root.SetArgs(withTreeNames(args))
 	err := root.ExecuteContext(ctx)
 	code := a.exit(cmp.Or(err, a.printer.Failed))
-	if code == exit.Interrupted && notice.Evicted(ctx) { // before a turn began
+	if notice.Evicted(ctx) && (code == exit.Interrupted || errors.Is(err, context.Cause(ctx))) { // before a turn began
 		code = exit.Evicted
 	}
 	return code

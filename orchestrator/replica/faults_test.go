@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/replica/bucket"
@@ -124,3 +128,122 @@ func TestFaults(t *testing.T) {
 		})
 	}
 }
+
+// scripted is a bucket whose creations fail as a test says.
+type scripted struct {
+	bucket.Bucket
+	// create is called with the number of the creation, from 1. It calls act, or does not.
+	create func(n int, name string, act func() error) error
+	n      int
+}
+
+func (s *scripted) Create(ctx context.Context, name string, data []byte) error {
+	s.n++
+	return s.create(s.n, name, func() error { return s.Bucket.Create(ctx, name, data) })
+}
+
+// TestLargeFileFails: a file of several parts whose sending failed between two of them is whole in the bucket.
+func TestLargeFileFails(t *testing.T) {
+	plain, failed := shared(t, nil), false
+	b := &scripted{Bucket: plain, create: func(n int, _ string, act func() error) error {
+		if n == 2 {
+			failed = true
+			return errFlaky
+		}
+		return act()
+	}}
+	one, two := newMachine(t), newMachine(t)
+	os.RemoveAll(two.home.Task(testTask))
+	one.open(b, Cursor{Task: testTask})
+	large := make([]byte, maxPartBytes+maxPartBytes/2)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range large {
+		large[i] = 'a' + byte(rng.IntN(26))
+	}
+	one.append("said", map[string]string{"text": string(large)})
+	one.safe()
+	if !failed {
+		t.Fatal("the file has no second part")
+	}
+	if _, err := Pull(context.Background(), plain, two.home, testTask); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLostAnswer: the lease counts from when an object may have been stored, not from when its holder learned of it:
+// others see it before.
+func TestLostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stored time.Time
+		b := &scripted{Bucket: memory{}, create: func(n int, _ string, act func() error) error {
+			if n == 1 {
+				stored = time.Now()
+				err := act()
+				<-time.After(DefaultLease) // until the connection is given up
+				return errors.Join(errFlaky, err)
+			}
+			return act()
+		}}
+		m := newMachine(t)
+		var until time.Time
+		h, err := Hold(t.Context(), b, Cursor{Task: testTask}, Options{Home: m.home, Renewed: func(left time.Duration) {
+			if until.IsZero() {
+				until = time.Now().Add(left)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Safe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.end()
+		<-h.ended
+		if got := until.Sub(stored); got > DefaultLease*2/3 {
+			t.Errorf("calls may begin until %v after the object was stored, and others take the task after %v", got, DefaultLease)
+		}
+		if b.n < 3 {
+			t.Errorf("%d creations: nothing was sent after the lease had passed", b.n)
+		}
+	})
+}
+
+// memory is a bucket in memory, for tests whose time is not the machine's.
+type memory map[string]string
+
+func (m memory) Create(_ context.Context, name string, data []byte) error {
+	if _, ok := m[name]; ok {
+		return bucket.ErrExists
+	}
+	m[name] = string(data)
+	return nil
+}
+
+func (m memory) Put(_ context.Context, name string, data []byte) error {
+	m[name] = string(data)
+	return nil
+}
+
+func (m memory) Get(_ context.Context, name string) ([]byte, error) {
+	if data, ok := m[name]; ok {
+		return []byte(data), nil
+	}
+	return nil, bucket.ErrAbsent
+}
+
+func (m memory) List(_ context.Context, prefix, after string) (names []string, err error) {
+	for name := range m {
+		if strings.HasPrefix(name, prefix) && name > after {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (m memory) Delete(_ context.Context, name string) error {
+	delete(m, name)
+	return nil
+}
+
+func (memory) String() string { return "memory" }

@@ -406,6 +406,7 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 			return err
 		}
 	}
+	first := h.o.Now()
 	err = h.retry(ctx, func() error {
 		begun = h.o.Now()
 		err := h.bucket.Create(ctx, logName(h.task, n), data)
@@ -417,6 +418,7 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 			return err
 		}
 		if string(stored) == string(data) {
+			begun = first // whose answer was lost, so that others count the lease from then on
 			return nil
 		}
 		return lostTo(stored)

@@ -146,7 +146,7 @@ func (f *file) store(ctx context.Context, b bucket.Bucket, task string) error {
 		return nil
 	}
 	sum := sha256.Sum256(f.data)
-	f.sum = hex.EncodeToString(sum[:])
+	f.sum, f.parts = hex.EncodeToString(sum[:]), nil // another try's parts are no part of this one
 	for rest := f.data; len(rest) > 0; {
 		n := min(len(rest), maxPartBytes)
 		name := tasksPrefix + task + "/parts/" + randomName()
@@ -165,7 +165,7 @@ func (f *file) load(ctx context.Context, b bucket.Bucket) error {
 		return nil
 	}
 	for _, name := range f.parts {
-		data, err := b.Get(ctx, name)
+		data, err := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, name) })
 		if err != nil {
 			return err
 		}

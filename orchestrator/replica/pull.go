@@ -87,7 +87,9 @@ type packs struct {
 }
 
 func (p *pull) run(ctx context.Context) error {
-	names, err := p.bucket.List(ctx, logPrefix(p.Cursor.Task), logName(p.Cursor.Task, p.Cursor.N))
+	names, err := patiently(ctx, func() ([]string, error) {
+		return p.bucket.List(ctx, logPrefix(p.Cursor.Task), logName(p.Cursor.Task, p.Cursor.N))
+	})
 	if err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ type object struct {
 }
 
 func (p *pull) get(ctx context.Context, name string) (About, *object, error) {
-	data, err := p.bucket.Get(ctx, name)
+	data, err := patiently(ctx, func() ([]byte, error) { return p.bucket.Get(ctx, name) })
 	if err != nil {
 		return About{}, nil, err
 	}

@@ -45,6 +45,22 @@ func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lea
 	}
 }
 
+// patiently repeats a request while the bucket fails in passing, for some seconds.
+func patiently[T any](ctx context.Context, request func() (T, error)) (T, error) {
+	for pause := firstRetry; ; pause *= 2 {
+		v, err := request()
+		lasting := errors.Is(err, bucket.ErrExists) || errors.Is(err, bucket.ErrAbsent) || errors.Is(err, bucket.ErrRefused) || errors.Is(err, bucket.ErrKey)
+		if err == nil || lasting || pause > lastRetry {
+			return v, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return v, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
 // Check finds out whether a bucket can keep tasks: it races two creations of one object, of which exactly one may
 // succeed, and removes the object.
 func Check(ctx context.Context, b bucket.Bucket) error {
@@ -52,7 +68,18 @@ func Check(ctx context.Context, b bucket.Bucket) error {
 	defer b.Delete(context.WithoutCancel(ctx), name)
 	results := make(chan error, 2)
 	for _, text := range []string{"one", "two"} {
-		go func() { results <- b.Create(ctx, name, []byte(text)) }()
+		go func() {
+			_, err := patiently(ctx, func() (struct{}, error) {
+				err := b.Create(ctx, name, []byte(text))
+				if errors.Is(err, bucket.ErrExists) {
+					if stored, failed := b.Get(ctx, name); failed != nil || string(stored) == text {
+						err = failed // none: an earlier try created it, and its answer was lost
+					}
+				}
+				return struct{}{}, err
+			})
+			results <- err
+		}()
 	}
 	won := 0
 	for range 2 {
