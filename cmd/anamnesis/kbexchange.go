@@ -17,13 +17,13 @@ import (
 func (a *app) kbExportCommand(dir *string) *cobra.Command {
 	var h handoutFlags
 	cmd := &cobra.Command{
-		Use:   "export --agents-md|--skill [PATH]",
+		Use:   "export [FILE]",
 		Short: "Write the reviewed cards of a project for agents that run no hook",
-		Long: `--agents-md [FILE] writes the lessons of the project you are in to a marked section of AGENTS.md
-(at most 10 lines, after the facts of the repository); --skill [FOLDER] writes a skill "project-lessons" in .agents/skills. Both contain reviewed, untainted cards only;
-retired ones disappear at the next export. The change is shown first and made when you agree
-(--yes). --check changes nothing and fails if the files differ from the cards. A section that
-was edited by hand is not overwritten.`,
+		Long: `Write the lessons of the project you are in to a marked section of AGENTS.md or of FILE: at most 10
+lines, after the facts of the repository. It contains reviewed, untainted cards only; retired ones
+disappear at the next export. The change is shown first and made when you agree (--yes). --check
+changes nothing and fails if the file differs from the cards. A section that was edited by hand is
+not overwritten.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			return a.handOut(cmd.Context(), args, store, h)
@@ -31,9 +31,8 @@ was edited by hand is not overwritten.`,
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	fl := cmd.Flags()
-	fl.BoolVar(&h.agentsMD, "agents-md", false, "write a section of AGENTS.md")
-	fl.BoolVar(&h.skill, "skill", false, "write a skill")
-	fl.BoolVar(&h.check, "check", false, "only check whether the files are up to date")
+	fl.Bool("agents-md", true, "write a section of AGENTS.md")
+	fl.BoolVar(&h.check, "check", false, "only check whether the file is up to date")
 	fl.BoolVar(&h.yes, "yes", false, "do not ask")
 	return cmd
 }

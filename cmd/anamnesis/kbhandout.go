@@ -15,13 +15,10 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-type handoutFlags struct{ agentsMD, skill, check, yes bool }
+type handoutFlags struct{ check, yes bool }
 
 // handOut writes the project's cards for agents that run no hook.
 func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.Store, f handoutFlags) error {
-	if f.agentsMD == f.skill {
-		return exit.Usagef("--agents-md and --skill: name one of them")
-	}
 	own := projectKB()
 	stores := []*knowledgebase.Store{store}
 	if own != "" && own != store.Dir() {
@@ -48,7 +45,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 	for _, fact := range told {
 		lines = append(lines, fact.Brief())
 	}
-	h, err := cardfile.PlanHandout(stores, own, f.skill, lines, args)
+	h, err := cardfile.PlanHandout(stores, own, lines, args)
 	if h != nil && !a.json {
 		for _, c := range h.Changes {
 			a.printf("%s", view.Clean(show.LineDiff(c.Path, c.Before, c.Now)))

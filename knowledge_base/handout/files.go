@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/durable"
@@ -39,45 +37,6 @@ func PlanSection(path string, facts []string, cards []*card.Card) ([]Change, int
 	return []Change{{path, before, string(now)}}, held, nil
 }
 
-// PlanSkill is PlanSection for the skill in a folder of skills. Files of the skill
-// that the cards no longer fill are removed; others in its folder stay.
-func PlanSkill(folder string, _ []string, cards []*card.Card) (out []Change, held int, err error) {
-	root := filepath.Join(folder, SkillName)
-	files, held := Skill(cards)
-	paths := []string{filepath.Join(root, "SKILL.md")}
-	there, err := filepath.Glob(filepath.Join(root, "references", "*.md"))
-	if err != nil {
-		return nil, 0, err
-	}
-	paths = append(paths, there...)
-	for name := range files {
-		if path := filepath.Join(root, filepath.FromSlash(name)); !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
-		before, err := read(path)
-		if err != nil {
-			return nil, 0, err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return nil, 0, err
-		}
-		now := files[filepath.ToSlash(name)]
-		switch {
-		case now == before:
-		case before != "" && !Unchanged(before) && now == "" && name != "SKILL.md": // a user's own
-		case before != "" && !Unchanged(before):
-			return []Change{{path, before, now}}, 0, fmt.Errorf("%s: %w", path, ErrEdited)
-		default:
-			out = append(out, Change{path, before, now})
-		}
-	}
-	return out, held, nil
-}
-
 func read(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,22 +45,17 @@ func read(path string) (string, error) {
 	return string(data), err
 }
 
-// Apply makes a change, atomically and durably. A link keeps its place, a file its mode. The skill's folders
-// go with its last file.
+// Apply makes a change, atomically and durably. A link keeps its place, a file its mode.
 func (c Change) Apply() error {
-	path := c.Path
 	if c.Now == "" {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
+		real, err := filepath.EvalSymlinks(c.Path)
+		if err != nil {
+			return err
 		}
-		err := os.Remove(path)
-		for dir := filepath.Dir(path); strings.Contains(dir, SkillName) && os.Remove(dir) == nil; {
-			dir = filepath.Dir(dir)
-		}
+		return os.Remove(real)
+	}
+	if err := os.MkdirAll(filepath.Dir(c.Path), 0o755); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return durable.Rewrite(path, []byte(c.Now), 0o644)
+	return durable.Rewrite(c.Path, []byte(c.Now), 0o644)
 }

@@ -1,6 +1,6 @@
-// Package handout writes the reviewed cards of a project for agents that run no hook:
-// a marked section of AGENTS.md, and a skill. Equal cards produce equal bytes. Marked text
-// is left out again by Strip, so that nothing is learned or shown twice.
+// Package handout writes the reviewed cards of a project for agents that run no hook, as a marked
+// section of AGENTS.md. Equal cards produce equal bytes. Marked text is left out again by Strip, so
+// that nothing is learned or shown twice.
 package handout
 
 import (
@@ -18,12 +18,11 @@ import (
 	"anamnesis/knowledge_base/card"
 )
 
-// Limits of the section, marks included, and of the skill.
+// Limits of the section, marks included.
 const (
 	MaxSectionLines = 10
 	MaxSectionBytes = 1536
 	maxLineBytes    = 300
-	maxIndexLines   = 60
 )
 
 const (
@@ -141,11 +140,6 @@ func change(diff string) string {
 // plain is a text on one line that cannot end a mark.
 func plain(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "-->", "-- >")
-}
-
-// lines are the lines of a text that cannot end a mark.
-func lines(text string) []string {
-	return strings.Split(strings.ReplaceAll(strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")), "-->", "-- >"), "\n")
 }
 
 func clip(text string, n int) string {

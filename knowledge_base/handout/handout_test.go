@@ -38,7 +38,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestLines: a change keeps its lines in the skill, and is on one line in the section.
+// TestLines: a change is on one line in the section.
 func TestLines(t *testing.T) {
 	c := example("id", 1)
 	for diff, want := range map[string]string{
@@ -52,11 +52,6 @@ func TestLines(t *testing.T) {
 		if section, _ := Section(nil, []*card.Card{c}); !strings.Contains(section, "want 2 → Changed in a.go: "+want+" (id)\n") {
 			t.Errorf("%q, want %q", section, want)
 		}
-	}
-	c.Solution = []string{"Changed in a.go:\n```diff\n-\treturn 1\n+\treturn 2\n```"}
-	files, _ := Skill([]*card.Card{c})
-	if text := files["references/go.md"]; !strings.Contains(text, "- **Solution**: Changed in a.go:\n  ```diff\n  -\treturn 1\n  +\treturn 2\n  ```\n") {
-		t.Error(text)
 	}
 }
 
@@ -97,41 +92,10 @@ func TestSection(t *testing.T) {
 	if without, err := Splice(with, ""); err != nil || len(without) != 0 {
 		t.Errorf("removed: %v %q", err, without)
 	}
+	if text, _ := Section(nil, []*card.Card{example("a", 1)}); strings.Contains(text, "not handed out") || strings.Contains(Strip(text), "want 2") {
+		t.Errorf("the rest of a change is in it, or it is not stripped:\n%s", text)
+	}
 	if text, held := Section(nil, nil); text != "" || held != 0 {
 		t.Errorf("no cards: %q", text)
-	}
-}
-
-func TestSkill(t *testing.T) {
-	files, held := Skill([]*card.Card{example("a", 1), example("b", 2)})
-	if held != 2 || len(files) != 2 || !strings.Contains(files["references/go.md"], "want 2 (a)") {
-		t.Fatalf("%v", files)
-	}
-	section, _ := Section(nil, []*card.Card{example("a", 1)})
-	for _, text := range []string{section, files["references/go.md"]} {
-		if strings.Contains(text, "not handed out") {
-			t.Errorf("the rest of a change is in\n%s", text)
-		}
-	}
-	for path, text := range files {
-		if !Unchanged(text) || Unchanged(text+"x") || Unchanged(strings.Replace(text, "want 2", "want 3", 1)) {
-			t.Errorf("%s: %s", path, text)
-		}
-		if strings.Contains(Strip(text), "want 2") {
-			t.Errorf("%s is not stripped", path)
-		}
-	}
-	if n := len(description); n > 200 {
-		t.Errorf("the description has %d characters", n)
-	}
-	var many []*card.Card
-	for i := range 200 {
-		c := example("x", i)
-		c.Scope.Tool = fmt.Sprintf("tool%d", i)
-		many = append(many, c)
-	}
-	files, _ = Skill(many)
-	if n := strings.Count(files["SKILL.md"], "\n"); n > maxIndexLines {
-		t.Errorf("the index has %d lines", n)
 	}
 }

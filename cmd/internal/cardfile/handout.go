@@ -5,7 +5,6 @@ package cardfile
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -31,10 +30,10 @@ type Handout struct {
 }
 
 // PlanHandout plans to write the facts and the reviewed cards of the present directory's project, from
-// some stores, into a section of AGENTS.md or a skill. own is the project's own folder of
+// some stores, into a section of AGENTS.md. own is the project's own folder of
 // cards. args may name another target. Where a user changed what was written, the error
 // comes with the changes that it keeps from being made.
-func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, facts, args []string) (*Handout, error) {
+func PlanHandout(stores []*knowledgebase.Store, own string, facts, args []string) (*Handout, error) {
 	dir, err := session.RealDir(".")
 	if err != nil {
 		return nil, err
@@ -45,21 +44,15 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, facts, a
 		return nil, err
 	}
 	cards, tainted, drafts := handout.Select(cards, repo, time.Now())
-	plan, target := handout.PlanSection, "AGENTS.md"
-	if skill {
-		plan, target = handout.PlanSkill, filepath.Join(".agents", "skills")
-	}
+	target := "AGENTS.md"
 	if len(args) == 1 {
 		target = args[0]
 	}
-	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted, Drafts: drafts}
-	h.Changes, h.Cards, err = plan(target, facts, cards)
+	h := &Handout{Facts: len(facts), Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted, Drafts: drafts}
+	h.Changes, h.Cards, err = handout.PlanSection(target, facts, cards)
 	if errors.Is(err, handout.ErrEdited) {
 		return h, exit.With(exit.Refused, fmt.Errorf(
 			"%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
-	}
-	if !skill {
-		h.Facts = len(facts)
 	}
 	for _, c := range h.Changes {
 		h.Changed = append(h.Changed, c.Path)
