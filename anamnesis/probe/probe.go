@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -35,12 +34,7 @@ const (
 	atOnce         = 4 // questions under way together
 )
 
-// Version changes when equal seeds no longer produce equal texts.
-const Version = 1
-
 var (
-	// ErrLimit says that the next length would pass Options.MaxTokens.
-	ErrLimit = errors.New("a limit of the probe was reached")
 	// ErrNoBase says that the model cannot answer these questions even about short texts.
 	ErrNoBase = errors.New("too few right answers about short texts")
 	// ErrTooLong is what a Model returns when the provider refuses a prompt for its length.
@@ -55,13 +49,8 @@ type Options struct {
 	Window      int    // the model's, in tokens, which a text and its reply must fit; 0: unknown
 	Longest     int    // tokens of the longest text; 0: DefaultLongest
 	ReplyTokens int    // that a reply may take; 0: DefaultReply. The model must be told the same.
-	MaxTokens   int    // of prompts and of replies at their limit; 0: no limit
-	Known       []Test // of an earlier run with the same seed and reply limit: not asked again
 	Count       func(string) int
 	Progress    func(Progress) // called after each reply, never twice at once
-	// Store is called with all lengths measured after each of them, so that what was paid for
-	// survives the process. nil: nothing is stored.
-	Store func([]Test) error
 }
 
 // Progress says how far a run is.
@@ -88,7 +77,7 @@ func (t Test) share() float64 { return float64(t.Right) / float64(max(t.N, 1)) }
 type Result struct {
 	Model   string   `json:"model"`
 	Seed    uint64   `json:"seed"`
-	Tests   []Test   `json:"tests"`    // shortest length first, those of Options.Known included
+	Tests   []Test   `json:"tests"`    // shortest length first
 	EAS     int      `json:"eas"`      // the longest length that passed with all shorter ones; 0: none was measured
 	FailsAt int      `json:"fails_at"` // the shortest length that did not pass; 0: none was found
 	Done    bool     `json:"done"`
@@ -117,30 +106,20 @@ func (o *Options) Lengths() []int {
 	return out
 }
 
-// Cost returns the most that a run can take without MaxTokens.
+// Cost returns the most that a run can take.
 func (o *Options) Cost() (calls, tokens int) {
-	r := Result{Tests: slices.Clone(o.Known)}
-	r.judge()
 	for _, l := range o.Lengths() {
-		if !measured(o.Known, l) {
-			calls += textsPerLength
-			tokens += textsPerLength * (l + o.replyTokens())
-		}
-		if r.failsWithin(l) {
-			break
-		}
+		calls += textsPerLength
+		tokens += textsPerLength * (l + o.replyTokens())
 	}
 	return calls, tokens
 }
 
-func measured(tests []Test, length int) bool {
-	return slices.ContainsFunc(tests, func(t Test) bool { return t.Length == length })
-}
-
-// Run measures a model. If it stops early (ctx ended, ErrLimit, an error of the model), it
-// returns the lengths measured so far with the error; a run that knows them continues there.
+// Run measures a model. If it stops early (ctx ended, an error of the model), it returns the
+// lengths measured so far with the error. Texts longer than one that did not pass are not asked
+// about: they are not easier, and cost the most.
 func Run(ctx context.Context, m consult.Model, o Options) (Result, error) {
-	r := Result{Seed: o.Seed, Tests: slices.Clone(o.Known)}
+	r := Result{Seed: o.Seed}
 	err := r.run(ctx, m, &o)
 	r.Done = err == nil
 	if errors.Is(err, context.Canceled) {
@@ -153,35 +132,27 @@ func Run(ctx context.Context, m consult.Model, o Options) (Result, error) {
 
 func (r *Result) run(ctx context.Context, m consult.Model, o *Options) error {
 	for _, l := range o.Lengths() {
-		if !measured(r.Tests, l) {
-			if o.MaxTokens > 0 && r.Tokens+textsPerLength*(l+o.replyTokens()) > o.MaxTokens {
-				return fmt.Errorf("%w: texts of %d tokens would pass %d", ErrLimit, l, o.MaxTokens)
-			}
-			t, err := r.measure(ctx, m, o, l)
-			if err != nil {
-				return err
-			}
-			r.Tests = append(r.Tests, t)
+		t, err := r.measure(ctx, m, o, l)
+		if err != nil {
+			return err
 		}
-		r.judge()
-		if o.Store != nil {
-			if err := o.Store(r.Tests); err != nil {
-				return err
-			}
+		base := t
+		if len(r.Tests) > 0 {
+			base = r.Tests[0]
 		}
-		if r.Tests[0].share() < MinBase {
-			return fmt.Errorf("%w: %d of %d", ErrNoBase, r.Tests[0].Right, r.Tests[0].N)
+		t.Passed = !t.TooLong && t.share() >= passShare*base.share()
+		r.Tests = append(r.Tests, t)
+		switch {
+		case base.share() < MinBase:
+			return fmt.Errorf("%w: %d of %d", ErrNoBase, base.Right, base.N)
+		case !t.Passed:
+			r.FailsAt = l
+			return nil
 		}
-		if r.failsWithin(l) {
-			break
-		}
+		r.EAS = l
 	}
 	return nil
 }
-
-// failsWithin reports whether a length up to this one did not pass. Longer texts are then not
-// asked about: they are not easier, and cost the most.
-func (r *Result) failsWithin(length int) bool { return r.FailsAt > 0 && r.FailsAt <= length }
 
 // measure asks about the texts of one length.
 func (r *Result) measure(ctx context.Context, m consult.Model, o *Options, length int) (Test, error) {
@@ -222,23 +193,6 @@ func (r *Result) measure(ctx context.Context, m consult.Model, o *Options, lengt
 		t.TooLong, err = true, nil
 	}
 	return t, err
-}
-
-// judge compares each length with the shortest.
-func (r *Result) judge() {
-	slices.SortFunc(r.Tests, func(a, b Test) int { return a.Length - b.Length })
-	r.EAS, r.FailsAt = 0, 0
-	for i := range r.Tests {
-		t := &r.Tests[i]
-		t.Passed = !t.TooLong && t.share() >= passShare*r.Tests[0].share()
-		switch {
-		case r.FailsAt > 0:
-		case t.Passed:
-			r.EAS = t.Length
-		default:
-			r.FailsAt = t.Length
-		}
-	}
 }
 
 // Source is what a row says of where its number comes from.

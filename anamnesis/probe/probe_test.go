@@ -164,8 +164,6 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var last probe.Progress
-			var stored []int
-			tt.o.Store = func(tests []probe.Test) error { stored = lengthsOf(tests); return nil }
 			tt.o.Count, tt.o.Progress = words, func(p probe.Progress) {
 				if p.Done > p.Most || p.Right > p.Asked || p.Calls <= last.Calls {
 					t.Errorf("progress %+v after %+v", p, last)
@@ -177,8 +175,8 @@ func TestRun(t *testing.T) {
 			if err != nil || !res.Done || res.EAS != tt.eas || res.FailsAt != tt.failsAt {
 				t.Fatalf("%v: eas %d, fails at %d, done %v", err, res.EAS, res.FailsAt, res.Done)
 			}
-			if got := lengthsOf(res.Tests); !slices.Equal(got, tt.lengths) || !slices.Equal(stored, tt.lengths) {
-				t.Errorf("lengths %d, stored %d, want %d", got, stored, tt.lengths)
+			if got := lengthsOf(res.Tests); !slices.Equal(got, tt.lengths) {
+				t.Errorf("lengths %d, want %d", got, tt.lengths)
 			}
 			if res.Source() != tt.source {
 				t.Errorf("source %q, want %q", res.Source(), tt.source)
@@ -202,56 +200,24 @@ func lengthsOf(tests []probe.Test) (out []int) {
 	return out
 }
 
-// TestContinue: a run that ends early has the lengths it measured, and a run that knows them
-// asks about the others only.
-func TestContinue(t *testing.T) {
+// TestStopped: a run that ends early has the lengths it measured.
+func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	down := errors.New("503")
-	for _, tt := range []struct {
-		name string
-		o    probe.Options
-		err  error // of long texts
-		want error
-	}{
-		{"limit", probe.Options{MaxTokens: 200_000}, nil, probe.ErrLimit},
-		{"down", probe.Options{}, down, down},
-		{"interrupted", probe.Options{}, context.Canceled, context.Canceled},
-	} {
+	for _, want := range []error{errors.New("503"), context.Canceled} {
 		m := &scripted{right: below(64_000, 0), err: func(n int) error {
 			if n < 10_000 {
 				return nil
 			}
-			if tt.err == context.Canceled {
+			if want == context.Canceled {
 				cancel()
 			}
-			return tt.err
+			return want
 		}}
-		tt.o.Count = words
-		res, err := probe.Run(ctx, m, tt.o)
-		if !errors.Is(err, tt.want) || res.Done || res.Stopped == "" || !slices.Equal(lengthsOf(res.Tests), []int{1000, 4000}) ||
-			tt.o.MaxTokens > 0 && res.Tokens > tt.o.MaxTokens {
-			t.Fatalf("%s: %v: %+v", tt.name, err, res)
+		res, err := probe.Run(ctx, m, probe.Options{Count: words})
+		if !errors.Is(err, want) || res.Done || res.Stopped == "" || !slices.Equal(lengthsOf(res.Tests), []int{1000, 4000}) {
+			t.Fatalf("%v: %v: %+v", want, err, res)
 		}
-		again := &scripted{right: below(64_000, 0)}
-		o := probe.Options{Count: words, Known: res.Tests}
-		calls, _ := o.Cost()
-		res, err = probe.Run(t.Context(), again, o)
-		if err != nil || res.EAS != 64_000 || len(again.asked) != 24 || calls != 24 || slices.Min(again.asked) < 10_000 {
-			t.Errorf("%s: continued: %v: eas %d, %d texts asked of %d, the shortest with %d tokens", tt.name, err, res.EAS, len(again.asked), calls, slices.Min(again.asked))
-		}
-	}
-	// A shorter length between two that were measured narrows the result.
-	known := []probe.Test{{Length: 1000, Right: 48, N: 48}, {Length: 16_000, Right: 48, N: 48}, {Length: 64_000, Right: 1, N: 48}}
-	o := probe.Options{Count: words, Known: known, Longest: 32_000}
-	res, err := probe.Run(t.Context(), &scripted{right: below(64_000, 0)}, o)
-	if err != nil || res.EAS != 32_000 || res.FailsAt != 64_000 {
-		t.Errorf("narrowed: %v: %+v", err, res)
-	}
-	// What failed needs no longer text.
-	o.Longest = 256_000
-	if calls, tokens := o.Cost(); calls != 0 || tokens != 0 {
-		t.Errorf("after a failed length, %d texts and %d tokens are announced", calls, tokens)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,14 @@ func TestEASAtTerminal(t *testing.T) {
 	p.sees(" of 48 right, ")
 	if code, text := p.ends(); code != 0 || !strings.Contains(text, `pattern: "forgetful-2000"`) {
 		t.Errorf("yes: exit code %d:\n%s", code, text)
+	}
+
+	// Ctrl-C ends a probe; the lengths that were measured are shown.
+	p = atTerminal(t, dir, "eas", "probe", "--model", fmt.Sprintf("forgetful-%d", hangingSpan), "--window", "64000", "--yes")
+	p.sees("1000 tokens: 48 of 48 right, 12 texts")
+	p.types("\x03")
+	if code, text := p.ends(); code != 130 || !strings.Contains(text, "#   1000 tokens ") || !strings.Contains(text, "# stopped: interrupted") || strings.Contains(text, "rows:") {
+		t.Errorf("interrupted: exit code %d:\n%s", code, text)
 	}
 
 	// What is not decided is asked again the next time; y writes it.

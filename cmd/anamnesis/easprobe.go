@@ -22,8 +22,8 @@ import (
 // probeFlags are the flags of `eas probe`.
 type probeFlags struct {
 	probe.Options
-	model, baseURL     string
-	fresh, yes, accept bool
+	model, baseURL string
+	yes, accept    bool
 }
 
 func (a *app) easProbeCommand() *cobra.Command {
@@ -33,9 +33,8 @@ func (a *app) easProbeCommand() *cobra.Command {
 		Short: "Measure a model's effective attention span",
 		Long: `Measure the length of text up to which a model answers nearly as well as over a short one.
 Questions and text are generated from a seed. The highest possible cost is printed first and
-needs your consent (--yes, or on a terminal). Ctrl-C keeps the lengths that were measured, and
-the same command continues. The result is a proposal: --accept writes it into your overlay,
-'eas reflect' proposes it again.`,
+needs your consent (--yes, or on a terminal); --longest bounds it. The result is a proposal:
+--accept writes it into your overlay, 'eas reflect' proposes it again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.easProbe(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
@@ -46,8 +45,6 @@ the same command continues. The result is a proposal: --accept writes it into yo
 		"longest text, tokens; a quarter and a sixteenth of it are asked, too")
 	fl.IntVar(&f.Window, "window", 0, "advertised window, tokens (default: the table's)")
 	fl.IntVar(&f.ReplyTokens, "reply-tokens", probe.DefaultReply, "token limit of a reply, thinking included")
-	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "stop before more tokens than this, replies counted at their limit")
-	fl.BoolVar(&f.fresh, "fresh", false, "forget what an earlier run measured")
 	fl.BoolVar(&f.yes, "yes", false, "agree to the cost")
 	fl.BoolVar(&f.accept, "accept", false, "write the result into your overlay")
 	return a.jsonFlag(cmd, "one JSON object")
@@ -60,7 +57,7 @@ func (f *probeFlags) check() error {
 		value, least int
 	}{
 		{"longest", f.Longest, probe.BaseLength}, {"window", f.Window, 0},
-		{"reply-tokens", f.ReplyTokens, 1}, {"max-tokens", f.MaxTokens, 0},
+		{"reply-tokens", f.ReplyTokens, 1},
 	} {
 		if n.value < n.least {
 			return exit.Usagef("eas probe: --%s %d: want at least %d", n.flag, n.value, n.least)
@@ -94,12 +91,6 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 		return err
 	}
 	f.Count = counter.Count
-	if !f.fresh {
-		if f.Known, err = eas.KnownTests(svc.Home, m.Name, f.Options); err != nil {
-			return err
-		}
-	}
-	f.Store = func(tests []probe.Test) error { return eas.StoreTests(svc.Home, m.Name, f.Options, tests) }
 	if err := a.agreeToCost(ctx, f, m, row); err != nil {
 		return err
 	}
@@ -121,10 +112,10 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 // agreeToCost shows the possible cost of the run and asks the user to agree.
 func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s attention.EAS) error {
 	a.out().EASProbeCost(view.Line(m.Name, a.width()), s, f.Options)
-	if calls, _ := f.Cost(); f.yes || calls == 0 {
+	if f.yes {
 		return nil
 	}
 	unasked := exit.With(exit.Refused,
-		errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens to bound it"))
+		errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --longest to bound it"))
 	return a.tty().Agree(ctx, "Continue? (y/n) ", unasked, "eas probe: not agreed to; nothing was asked")
 }

@@ -15,6 +15,9 @@ import (
 	"anamnesis/anamnesis/tokens"
 )
 
+// hangingSpan is of the model that never answers about more than 2,000 tokens.
+const hangingSpan = 77_777
+
 // forgetfulServer speaks OpenAI's chat completions, streaming, for models
 // whose attention span is known: forgetful-6000 answers the probe's questions
 // by reading their text, and forgets with a probability that reaches 15% at
@@ -41,6 +44,9 @@ func forgetfulServer(t *testing.T) string {
 			return
 		case err != nil:
 			http.Error(w, `{"error":{"message":"no such model","code":"model_not_found"}}`, http.StatusNotFound)
+			return
+		case span == hangingSpan && len(req.Messages[1].Content) > 2_000*5:
+			<-r.Context().Done()
 			return
 		case len(req.Messages[1].Content) > 40_000*5:
 			http.Error(w, `{"error":{"message":"too long","code":"context_length_exceeded"}}`, http.StatusBadRequest)

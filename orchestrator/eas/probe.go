@@ -21,32 +21,11 @@ func probesDir(h taskdir.Home) string { return filepath.Join(h.State, "probes") 
 
 var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// probeFile returns the file of a model and seed whose name ends so.
-func probeFile(h taskdir.Home, model string, seed uint64, ending string) string {
+// resultFile returns the file of the result of a model and seed.
+func resultFile(h taskdir.Home, model string, seed uint64) string {
 	sum := sha256.Sum256([]byte(model))
 	plain := strings.Trim(notInFileName.ReplaceAllString(strings.ToLower(filepath.Base(model)), "_"), "._")
-	return filepath.Join(probesDir(h), fmt.Sprintf("%.40s-%x-%d%s", plain, sum[:4], seed, ending))
-}
-
-// lengths is the content of the file that stores what was measured of a model, so that a
-// stopped probe continues without asking anything twice.
-type lengths struct {
-	Version     int          `json:"version"`
-	ReplyTokens int          `json:"reply_tokens"`
-	Tests       []probe.Test `json:"tests"`
-}
-
-// KnownTests returns what an earlier probe with the same seed and reply limit measured.
-func KnownTests(h taskdir.Home, model string, o probe.Options) ([]probe.Test, error) {
-	path := probeFile(h, model, o.Seed, ".lengths.json")
-	var stored lengths
-	if err := readJSON(path, &stored); err != nil {
-		return nil, fmt.Errorf("read what an earlier probe measured: %w; remove %s to start over", err, path)
-	}
-	if stored.Version != probe.Version || stored.ReplyTokens != o.ReplyTokens {
-		return nil, nil
-	}
-	return stored.Tests, nil
+	return filepath.Join(probesDir(h), fmt.Sprintf("%.40s-%x-%d.result.json", plain, sum[:4], seed))
 }
 
 // ProbeReport is the content of a probe's result file.
@@ -55,11 +34,6 @@ type ProbeReport struct {
 	Row     *attention.Row `json:"row"` // nil: the run is not done
 	At      time.Time      `json:"at"`
 	Written string         `json:"written,omitempty"` // the overlay
-}
-
-// StoreTests stores what a probe of a model has measured.
-func StoreTests(h taskdir.Home, model string, o probe.Options, tests []probe.Test) error {
-	return writeJSON(probeFile(h, model, o.Seed, ".lengths.json"), lengths{probe.Version, o.ReplyTokens, tests})
 }
 
 // StoreResult returns the report of a probe and, once it is done, stores it for the proposals.
@@ -71,7 +45,7 @@ func StoreResult(h taskdir.Home, s attention.EAS, res probe.Result) (ProbeReport
 	}
 	row := res.Row(s, rep.At)
 	rep.Row = &row
-	return rep, writeJSON(probeFile(h, res.Model, res.Seed, ".result.json"), rep)
+	return rep, writeJSON(resultFile(h, res.Model, res.Seed), rep)
 }
 
 // Accept writes the report's row, if there is one, into the user's overlay.

@@ -39,15 +39,14 @@ func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options,
 
 // ProbeError returns the error of an interrupted probe, with its exit code.
 func ProbeError(ctx context.Context, failed error) error {
-	again := "the same command continues from what was measured"
 	var fault *model.Fault
 	switch {
 	case errors.Is(failed, probe.ErrNoBase):
 		return fmt.Errorf("eas probe: %w: nothing can be measured with these questions", failed)
 	case ctx.Err() != nil:
-		return exit.With(exit.Interrupted, fmt.Errorf("eas probe: interrupted; %s", again))
+		return exit.With(exit.Interrupted, errors.New("eas probe: interrupted"))
 	case errors.As(failed, &fault) && (fault.Kind == model.FaultRefused || fault.Kind == model.FaultScript):
-		return exit.Usagef("eas probe: %v; correct the key, the address or the model's name, then %s", failed, again)
+		return exit.Usagef("eas probe: %v; correct the key, the address or the model's name", failed)
 	}
-	return fmt.Errorf("eas probe: %w; %s", failed, again)
+	return fmt.Errorf("eas probe: %w", failed)
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/probe"
 	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
@@ -100,7 +99,7 @@ func Code(err error) int {
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, taskdir.ErrNoOp,
 		}},
-		{Limit, []error{worldstate.ErrFull, probe.ErrLimit}},
+		{Limit, []error{worldstate.ErrFull}},
 		{Interrupted, []error{context.Canceled}}, // before a turn began
 	} {
 		for _, target := range c.errs {

@@ -93,15 +93,9 @@ func (o *Printer) EASProbe(rep eas.ProbeReport, reply int) {
 func (o *Printer) EASProbeCost(name string, s attention.EAS, p probe.Options) {
 	lengths := p.Lengths()
 	calls, tokens := p.Cost()
-	if p.MaxTokens > 0 {
-		tokens = min(tokens, p.MaxTokens)
-	}
 	fmt.Fprintf(o.Err, "probe of %s: texts of %d to %d tokens; at most %d texts and %s tokens (counted in %s, replies at %d each)\n",
 		name, lengths[0], lengths[len(lengths)-1], calls, million(tokens),
 		countedIn(s.Model, s.Encoding), p.ReplyTokens)
-	if n := len(p.Known); n > 0 {
-		fmt.Fprintf(o.Err, "%d lengths were measured before and are not asked again (--fresh forgets them)\n", n)
-	}
 }
 
 // EASProbeBar returns the line of progress of a probe.
