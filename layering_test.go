@@ -93,6 +93,8 @@ var doors = map[string][]string{
 	"modernc.org/sqlite":                              {"orchestrator/search"},
 	"github.com/minio/minio-go/v7":                    {"orchestrator/replica/bucket"},
 	"mvdan.cc/sh/v3":                                  {"anamnesis/shell"},
+	"github.com/jackc/pgx/v5":                         {"cmd/anamnesis-worker"},
+	"github.com/riverqueue/river":                     {"cmd/anamnesis-worker"},
 }
 
 // TestLayering reads the imports of every Go file: they run downwards only.
