@@ -44,7 +44,7 @@ func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 		return c.Refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err), &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "rules"}), nil
 	}
 	line := c.command()
-	facts := []approval.Facts{{Tool: c.Name, ReadOnly: c.Spec.ReadOnly || c.Spec.Delegates, Edits: c.Spec.Edits, Command: line}}
+	facts := []approval.Facts{{Tool: c.Name, ReadOnly: c.Spec.ReadOnly || c.Spec.Delegates || c.Reads, Edits: c.Spec.Edits, Command: line}}
 	if !facts[0].ReadOnly {
 		facts[0].Autorun = g.autorun(c.Name, line, c.Spec.Edits, c.Input)
 	}

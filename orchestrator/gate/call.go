@@ -24,6 +24,8 @@ type Call struct {
 	// Reminder says so, at the end of the result.
 	Repeats  uint64
 	Reminder string
+	// Reads: it shows files of the directory and changes nothing, and no mode asks about it.
+	Reads bool
 	// HookAllows and HookAsks are what hooks said in place of the mode.
 	HookAllows, HookAsks bool
 	// Note is put before the result.

@@ -40,7 +40,7 @@ func remedyOf(err error) string {
 	case errors.As(err, &busy) && busy.Home != "":
 		return "wait for it, or use another --dir"
 	case errors.As(err, &busy):
-		return fmt.Sprintf("wait for it, steer it with 'anamnesis say %s \"…\"', or use another --dir", busy.Task)
+		return fmt.Sprintf("wait for it; 'anamnesis say %[1]s \"…\"' steers it, 'anamnesis answer %[1]s' answers what it asks; or work beside it with --worktree or another --dir", busy.Task)
 	case errors.As(err, &unfinished):
 		task := ""
 		if unfinished.Task != "" {

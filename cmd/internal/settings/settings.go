@@ -168,6 +168,7 @@ type Value struct {
 type Settings struct {
 	Values  []Value
 	Project bool // the project has a file of settings, or rows of the EAS table
+	Changed bool // the file, or a program that its hooks run, is not as it was when the user approved it
 	// Missing are the approvals that the project's files need and the user has not given.
 	Missing  []consent.Approval
 	Notify   []string // the user's notifiers
@@ -283,9 +284,11 @@ func (s *Settings) approved(h taskdir.Home, needs consent.Approval) (bool, error
 		return false, nil
 	}
 	s.Project = true
-	ok, err := consent.OpenTrust(h.Approvals()).Approved(needs)
+	given, err := consent.OpenTrust(h.Approvals()).List()
+	ok := slices.ContainsFunc(given, func(a consent.Approval) bool { return a.Covers(needs) })
 	if !ok {
 		s.Missing = append(s.Missing, needs)
+		s.Changed = s.Changed || slices.ContainsFunc(given, func(a consent.Approval) bool { return needs.Kind == "config" && a.Kind == needs.Kind && a.Dir == needs.Dir })
 	}
 	return ok, err
 }
@@ -301,8 +304,11 @@ func (s *Settings) Warning() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s sets %s, which does not count before you approve it; 'anamnesis config approve' shows it",
-		s.File, strings.Join(names, ", "))
+	before := "before you approve it"
+	if s.Changed {
+		before = "any more: that file, or a program that its hooks run, was changed since you approved it"
+	}
+	return fmt.Sprintf("%s sets %s, which does not count %s; 'anamnesis config approve' shows it", s.File, strings.Join(names, ", "), before)
 }
 
 // value returns the value of a key.

@@ -6,12 +6,15 @@ package planmode
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/tool"
 )
 
 // Carry is the user's request that accepts a plan; Edited precedes a plan that the user has changed.
@@ -71,11 +74,14 @@ func Check(on func() bool) gate.Check {
 
 // Confine returns the check that lets commands write nothing in the directory while on returns true: programs that
 // only read start others by their configuration and by PATH, which a command line does not show. Without a sandbox
-// nothing holds those.
+// nothing holds those. About a command that then shows files of the directory alone, and none of secrets, no mode asks.
 func Confine(on func() bool) gate.Check {
 	return func(_ context.Context, c *gate.Call) ([]op.Body, error) {
 		if c.Env.Sandbox != nil && on() {
 			c.Env.Sandbox = c.Env.Sandbox.ReadOnly()
+			line := gate.TextArg(c.Input, c.Spec.Command)
+			c.Reads = line != "" && c.Env.Sandbox.HoldsNetwork() && shell.Local(line, c.Env.Dir) &&
+				!slices.ContainsFunc(strings.Fields(line), func(word string) bool { return tool.SecretFile(word, nil) })
 		}
 		return nil, nil
 	}

@@ -77,6 +77,10 @@ type Question struct {
 	part  bool // the screen shows a part of it
 }
 
+// trustHelp explains the answers to a question about what a project brings.
+const trustHelp = `y  approve it as it is now; you are asked again when it changes
+n  do not use it; you are asked again the next time`
+
 const keysHelp = `
 v  print everything above the question, where only a part of it is shown
 Esc or Ctrl-C ends the turn`
@@ -258,7 +262,11 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	q.part = !slices.Equal(shown, q.whole)
 	lines = append(lines, shown...)
 	if q.help {
-		for l := range strings.SplitSeq(term.ApproveHelp+keysHelp, "\n") {
+		help := term.ApproveHelp
+		if q.Kind == OfTrust {
+			help = trustHelp
+		}
+		for l := range strings.SplitSeq(help+keysHelp, "\n") {
 			for i, part := range paint.Wrap(l, width-5) {
 				lines = append(lines, "  "+strings.Repeat(" ", 3*min(i, 1))+part)
 			}

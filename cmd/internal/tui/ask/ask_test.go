@@ -71,6 +71,18 @@ func TestQuestion(t *testing.T) {
 }
 
 // TestEdited: what is no line is edited outside, and answers unless it cannot be made arguments of the call.
+// TestTrustHelp: the keys that are explained are those that answer.
+func TestTrustHelp(t *testing.T) {
+	q := &Question{Kind: OfTrust, Text: "Use it?", Answer: make(chan gate.Answer, 1)}
+	q.Open(time.Now(), time.Time{})
+	q.Press(press("?")[0])
+	lines, _ := q.View(100, 40, time.Now().Add(time.Hour))
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, "y  approve it as it is now") || strings.Contains(text, "\n  t  ") || strings.Contains(text, "\n  e  ") {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestEdited(t *testing.T) {
 	for _, c := range []struct{ args, name, text, want, note string }{
 		{`{"path":"a","content":"x\n"}`, "content", "y\n", `{"content":"y\n","path":"a"}`, ""},
