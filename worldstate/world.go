@@ -408,7 +408,6 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 		}
 		end = func() { w.lock.Release(); w.mu.Unlock() }
 	}
-	w.refs.Begin()
 	if err := w.objects.Refresh(); err != nil {
 		end()
 		return nil, err

@@ -38,14 +38,6 @@ func SourceAt(path string) Source {
 	return s
 }
 
-// Written returns the source of a file that this process has just renamed into place under the
-// store's lock. It does not count as racy: a later change replaces the file.
-func Written(path string) Source {
-	s := StatSource(path)
-	s.Sight.Racy = false
-	return s
-}
-
 // Sight is one stat of a path.
 type Sight struct {
 	Stamp

@@ -150,12 +150,11 @@ func (g *collector) readRoots() (refs map[string]gitfmt.Hash, named []gitfmt.Has
 	if g.old, err = g.s.OurPacks(); err != nil {
 		return nil, nil, err
 	}
-	g.refStore.Begin()
 	if refs, err = g.refStore.All(); err != nil {
 		return nil, nil, err
 	}
 	named, err = g.roots()
-	return maps.Clone(refs), named, err
+	return refs, named, err
 }
 
 // refuseGitWork refuses a store that a user's git works in: its HEADs, indexes and reflogs may name

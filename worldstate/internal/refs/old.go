@@ -21,7 +21,6 @@ import (
 
 // oldLog is the decoded log of an older store.
 type oldLog struct {
-	source fsys.Source
 	values map[string][]gitfmt.Hash // by name, oldest first; never empty
 	based  map[string]bool          // names whose previous value, from packed-refs, is in the log
 }
@@ -42,7 +41,7 @@ func (s *Store) UpgradeFormat() error {
 
 // readOldLog reads the log. An incomplete last line is an update that a crash cut short.
 func readOldLog(path string) (oldLog, error) {
-	l := oldLog{source: fsys.StatSource(path), values: make(map[string][]gitfmt.Hash), based: make(map[string]bool)}
+	l := oldLog{values: make(map[string][]gitfmt.Hash), based: make(map[string]bool)}
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return l, fmt.Errorf("read refs: %w", err)

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,139 +48,100 @@ func Step(ref string) string {
 	return strings.Replace(step, "/", "@", 1)
 }
 
-// Store reads and writes the refs of one store. It is not safe for concurrent use.
-type Store struct {
-	Dir    string
-	modern bool // the store has the present format
-	cache  cache
-}
+// Store reads and writes the refs of one store.
+type Store struct{ Dir string }
 
-// cache holds the refs as last read, and the files they were read from.
-type cache struct {
-	checked bool // by the current operation
-	source  fsys.Source
-	packed  map[string]gitfmt.Hash // packed-refs
-	loose   map[string]gitfmt.Hash // refs in files of their own; zero if a file holds no id
-	dirs    []fsys.Source          // the directories of loose, which change when a ref is set
-	old     oldLog                 // of a store in an earlier format
-	all     map[string]gitfmt.Hash // nil if nothing was read
+// content is what a store's files say of its refs.
+type content struct {
+	modern bool                   // the store has the present format
+	packed map[string]gitfmt.Hash // packed-refs
+	loose  map[string]gitfmt.Hash // refs in files of their own; zero if a file holds no id
+	old    oldLog                 // of a store in an earlier format
 }
 
 func (s *Store) PackedPath() string { return filepath.Join(s.Dir, "packed-refs") }
 
-// Begin makes the next lookup check whether refs have changed.
-func (s *Store) Begin() { s.cache.checked = false }
-
-// All returns all refs by name. The caller must not change the map.
+// All returns all refs by name.
 func (s *Store) All() (map[string]gitfmt.Hash, error) {
-	current, err := s.isCurrent()
+	c, err := s.read()
 	if err != nil {
 		return nil, err
 	}
-	if !current {
-		if err := s.read(); err != nil {
-			s.cache = cache{}
+	return c.all(), nil
+}
+
+// read reads all refs. Packed-refs is read last, so that a ref that git moves there meanwhile is not
+// missed.
+func (s *Store) read() (*content, error) {
+	format, err := fsys.ReadFormat(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &content{modern: format >= fsys.Format}
+	if !c.modern {
+		if c.old, err = readOldLog(s.oldLogPath()); err != nil {
 			return nil, err
 		}
 	}
-	s.cache.checked = true
-	return s.cache.all, nil
-}
-
-// isCurrent reports whether a new read would return what the cache holds.
-func (s *Store) isCurrent() (bool, error) {
-	c := &s.cache
-	if c.all == nil || c.checked {
-		return c.all != nil, nil
+	if c.loose, err = s.readLoose(); err != nil {
+		return nil, err
 	}
-	if !s.modern && !c.old.source.Current() || !c.source.Current() {
-		return false, nil
-	}
-	return s.looseUnchanged()
-}
-
-// read reads all refs. Packed-refs is read last, so that a ref that an update moves there
-// meanwhile is not missed.
-func (s *Store) read() error {
-	format, err := fsys.ReadFormat(s.Dir)
-	if err != nil {
-		return err
-	}
-	var c cache
-	if s.modern = format >= fsys.Format; !s.modern {
-		if c.old, err = readOldLog(s.oldLogPath()); err != nil {
-			return err
-		}
-	}
-	if c.loose, c.dirs, err = s.readLoose(); err != nil {
-		return err
-	}
-	c.source = fsys.StatSource(s.PackedPath())
 	if c.packed, err = readPacked(s.PackedPath()); err != nil {
-		return err
+		return nil, err
 	}
-	c.merge()
-	s.cache = c
-	return nil
+	return c, nil
 }
 
-// merge sets all from what was read. As in git, a loose ref wins over a packed one.
-func (c *cache) merge() {
-	c.all = maps.Clone(c.packed)
+// all merges what was read. As in git, a loose ref wins over a packed one.
+func (c *content) all() map[string]gitfmt.Hash {
+	all := maps.Clone(c.packed)
 	for name, h := range c.loose {
 		if !h.IsZero() {
-			c.all[name] = h
+			all[name] = h
 		}
 	}
 	for name := range c.old.values {
 		if h := c.old.resolve(name, c.packed[name], c.loose[name]); h.IsZero() {
-			delete(c.all, name)
+			delete(all, name)
 		} else {
-			c.all[name] = h
+			all[name] = h
 		}
 	}
+	return all
 }
 
-// looseUnchanged reports whether the loose refs equal those in the cache.
-func (s *Store) looseUnchanged() (bool, error) {
-	c := &s.cache
-	moved := func(d fsys.Source) bool { return !d.Current() }
-	if !slices.ContainsFunc(c.dirs, moved) {
-		return true, nil
+// holds reports whether an update would change nothing.
+func (c *content) holds(set map[string]gitfmt.Hash) bool {
+	all := c.all()
+	for name, h := range set {
+		if all[name] != h {
+			return false
+		}
 	}
-	now, dirs, err := s.readLoose()
-	if err != nil || !maps.Equal(now, c.loose) {
-		return false, err
-	}
-	c.dirs = dirs
-	return true, nil
+	return true
 }
 
-// readLoose reads the loose refs and lists their directories.
-func (s *Store) readLoose() (refs map[string]gitfmt.Hash, dirs []fsys.Source, err error) {
-	refs = make(map[string]gitfmt.Hash)
-	err = filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, os.ErrNotExist):
+// readLoose reads the loose refs.
+func (s *Store) readLoose() (map[string]gitfmt.Hash, error) {
+	refs := make(map[string]gitfmt.Hash)
+	err := filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
 			return nil // packed meanwhile
-		case err != nil:
-			return err
-		case d.IsDir():
-			dirs = append(dirs, fsys.StatSource(path))
-		case d.Type().IsRegular():
-			h, err := readLooseRef(path)
-			if errors.Is(err, os.ErrNotExist) {
-				return nil
-			}
-			refs[filepath.ToSlash(strings.TrimPrefix(path, s.Dir+string(filepath.Separator)))] = h
+		}
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		return nil
+		h, err := readLooseRef(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		refs[filepath.ToSlash(strings.TrimPrefix(path, s.Dir+string(filepath.Separator)))] = h
+		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("read refs: %w", err)
 	}
-	return refs, dirs, err
+	return refs, err
 }
 
 // readLooseRef returns the id in a loose ref's file, zero if it holds none.
@@ -205,83 +165,65 @@ func HasTask(store, task string) (bool, error) {
 	return false, nil
 }
 
-// updateTries bounds the attempts of an update while a user's git changes refs.
-const updateTries = 16
-
 // Update sets refs, all or none, durably; a zero id removes one. The caller holds the store's
 // lock.
 func (s *Store) Update(set map[string]gitfmt.Hash) error {
-	err := s.update(set)
-	if err != nil {
-		s.cache = cache{}
+	if err := s.update(set); err != nil {
 		return fmt.Errorf("update refs: %w", err)
 	}
 	return nil
 }
 
+// update reads and replaces packed-refs under git's lock of it, so that nothing that git packs or
+// removes meanwhile is lost. Refs in files of their own would win over it: ours, and those to be set,
+// are moved there.
 func (s *Store) update(set map[string]gitfmt.Hash) error {
-	for range updateTries {
-		all, err := s.All()
-		if err != nil {
-			return err
-		}
-		next, changed, loose := maps.Clone(s.cache.packed), false, !s.modern
-		for name, h := range set {
-			if all[name] == h {
-				continue
-			}
-			_, file := s.cache.loose[name]
-			changed, loose = true, loose || file
-			if next[name] = h; h.IsZero() {
-				delete(next, name)
-			}
-		}
-		if !changed {
-			return nil
-		}
-		if loose {
-			if err := s.moveToPacked(set); err != nil {
-				return err
-			}
-			continue
-		}
-		if done, err := s.write(next); done || err != nil {
-			return err
-		}
+	c, err := s.read()
+	if err != nil || c.modern && c.holds(set) { // nothing is written where nothing changes
+		return err
 	}
-	return errors.New("a git command keeps changing them; try again when it is done")
-}
-
-// moveToPacked moves refs from files of their own, or from an older store's log, to packed-refs:
-// ours, and those to be set. Otherwise the files would win over packed-refs.
-func (s *Store) moveToPacked(set map[string]gitfmt.Hash) error {
+	release, err := s.lockPacked()
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c, err = s.read(); err != nil {
+		return err
+	}
+	all := c.all()
 	moves := func(name string) bool {
 		_, is := set[name]
 		return is || IsOurs(name)
 	}
-	next := maps.Clone(s.cache.packed)
-	for name, h := range s.cache.all {
+	next := maps.Clone(c.packed)
+	for name, h := range all {
 		if moves(name) {
 			next[name] = h
 		}
 	}
-	for name := range s.cache.old.values {
-		if s.cache.all[name].IsZero() {
+	for name := range c.old.values {
+		if all[name].IsZero() {
 			delete(next, name)
 		}
 	}
-	loose, old := s.cache.loose, s.cache.old.values
-	if done, err := s.write(next); !done || err != nil {
+	for name, h := range set {
+		if next[name] = h; h.IsZero() {
+			delete(next, name)
+		}
+	}
+	if err := fsys.WriteFileDurably(s.PackedPath(), encodePacked(next)); err != nil {
 		return err
 	}
 	dirs := make(map[string]bool)
-	for name, h := range loose {
-		if _, logged := old[name]; !moves(name) || h.IsZero() && !logged {
+	for name, h := range c.loose {
+		if _, logged := c.old.values[name]; !moves(name) || h.IsZero() && !logged {
 			continue
 		}
 		path := filepath.Join(s.Dir, filepath.FromSlash(name))
-		if now, err := readLooseRef(path); err == nil && now != h {
-			continue // git has set it since
+		if _, is := set[name]; !is {
+			if now, err := readLooseRef(path); err == nil && now != h {
+				continue // git has set it since
+			}
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -296,42 +238,10 @@ func (s *Store) moveToPacked(set map[string]gitfmt.Hash) error {
 			_ = os.Remove(dir) // fails if it is not empty
 		}
 	}
-	s.cache = cache{}
-	if s.modern {
+	if c.modern {
 		return nil
 	}
 	return s.UpgradeFormat()
-}
-
-// write replaces packed-refs. It does nothing if a user's git has changed refs since they were
-// read.
-func (s *Store) write(next map[string]gitfmt.Hash) (done bool, err error) {
-	release, err := s.lockPacked()
-	if err != nil {
-		return false, err
-	}
-	defer release()
-	s.Begin()
-	if current, err := s.unpackedSince(); !current || err != nil {
-		s.cache = cache{}
-		return false, err
-	}
-	if err := fsys.WriteFileDurably(s.PackedPath(), encodePacked(next)); err != nil {
-		return false, err
-	}
-	c := &s.cache
-	c.packed, c.source, c.checked = next, fsys.Written(s.PackedPath()), true
-	c.merge()
-	return true, nil
-}
-
-// unpackedSince reports whether packed-refs and the loose refs are unchanged since they were
-// read. Every program replaces packed-refs by another file, so a recent stamp is sure, too.
-func (s *Store) unpackedSince() (bool, error) {
-	if now := fsys.StatSource(s.PackedPath()); !s.cache.source.Sight.SameContent(now.Sight.Stamp) {
-		return false, nil
-	}
-	return s.looseUnchanged()
 }
 
 const (

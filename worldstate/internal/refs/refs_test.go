@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/worldtest"
@@ -82,7 +80,6 @@ func sameRefs(got, want map[string]gitfmt.Hash) error {
 func (s *Store) check(t *testing.T, when string, want map[string]gitfmt.Hash) {
 	t.Helper()
 	maps.DeleteFunc(want, func(_ string, h gitfmt.Hash) bool { return h.IsZero() })
-	s.Begin()
 	for who, store := range map[string]*Store{"this process": s, "a new one": {Dir: s.Dir}} {
 		if got, err := store.All(); err != nil || sameRefs(got, want) != nil {
 			t.Errorf("%s, %s: %v, %v", when, who, err, sameRefs(got, want))
@@ -95,7 +92,6 @@ func (s *Store) check(t *testing.T, when string, want map[string]gitfmt.Hash) {
 
 func (s *Store) must(t *testing.T, set map[string]gitfmt.Hash) {
 	t.Helper()
-	s.Begin()
 	if err := s.Update(set); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +114,7 @@ func TestRefsLikeGit(t *testing.T) {
 		}
 	}
 	s.check(t, "at the end", want)
-	if loose, _, err := s.readLoose(); err != nil || len(loose) > 0 {
+	if loose, err := s.readLoose(); err != nil || len(loose) > 0 {
 		t.Errorf("%d loose refs, %v", len(loose), err)
 	}
 }
@@ -164,7 +160,6 @@ func TestGitMeanwhile(t *testing.T) {
 	for _, name := range []string{"moved", "gone", "packed"} {
 		worldtest.Git(t, s.Dir, "update-ref", "refs/heads/"+name, ids[0].String())
 	}
-	s.Begin()
 	if _, err := s.All(); err != nil { // what follows happens within one operation
 		t.Fatal(err)
 	}
@@ -258,48 +253,4 @@ func TestBadPackedRefs(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-}
-
-// TestStoreChangedRefs: whatever is done to loose refs between operations, each
-// operation sees the refs as a process that reads everything does.
-func TestStoreChangedRefs(t *testing.T) {
-	worldtest.Heavy(t)
-	rapid.Check(t, func(rt *rapid.T) {
-		must := func(err error) {
-			if err != nil {
-				rt.Helper()
-				rt.Fatal(err)
-			}
-		}
-		s := emptyStore(t)
-		names := []string{Latest, WorldPrefix + "w", TaskPrefix + "t/1", TaskPrefix + "t/2", TaskPrefix + "u/1", "refs/tags/a", "refs/tags/deep/b"}
-		for i := range rapid.IntRange(1, 40).Draw(rt, "operations") {
-			name := rapid.SampledFrom(names).Draw(rt, "name")
-			path := filepath.Join(s.Dir, name)
-			line := []byte(refID(i).String() + "\n")
-			switch rapid.IntRange(0, 5).Draw(rt, "kind") {
-			case 0, 1, 2:
-				s.Begin()
-				must(s.Update(map[string]gitfmt.Hash{Latest: refID(i), name: refID(i), fmt.Sprintf("%st/%d", TaskPrefix, i): refID(i)}))
-			case 3: // as git does
-				must(os.MkdirAll(filepath.Dir(path), 0o700))
-				must(os.WriteFile(path+".lock", line, 0o600))
-				must(os.Rename(path+".lock", path))
-			case 4:
-				_ = os.Remove(path)
-				_ = os.Remove(filepath.Dir(path)) // where it is empty now
-			case 5:
-				must(os.MkdirAll(filepath.Dir(path)+"-", 0o700))
-				must(os.Rename(filepath.Dir(path)+"-", filepath.Join(s.Dir, "refs", fmt.Sprint("moved", i))))
-			}
-			if rapid.Bool().Draw(rt, "look") {
-				s.Begin()
-				got, err := s.All()
-				must(err)
-				want, err := (&Store{Dir: s.Dir}).All()
-				must(err)
-				must(sameRefs(got, want))
-			}
-		}
-	})
 }
