@@ -33,8 +33,7 @@ func homeArgs() map[string][]string {
 		"kb retire": {"k"}, "kb approve": {"k"}, "kb reject": {"k"}, "kb restore": {"k"}, "kb search": {"x"}, "kb show": {"k"}, "kb supersede": {"k", "l"},
 		"mcp add": {"s", "--", "true"}, "mcp remove": {"s"}, "mcp revoke": {"s"},
 		"resume": {"t"}, "rules revoke": {"x"}, "run": {"--dir", "w", "--model", "script:words.yaml", "Go."},
-		"tools revoke": {"helper"},
-		"world diff":   {"--task", "t", "1", "2"}, "world fork": {"--task", "t", "1", "out"}, "world plan": {"--task", "t", "1"},
+		"world diff": {"--task", "t", "1", "2"}, "world fork": {"--task", "t", "1", "out"}, "world plan": {"--task", "t", "1"},
 		"world restore": {"--task", "t", "1"}, "world show": {"--task", "t", "1"}, "world abandon": {"--task", "t"},
 		"world gc": {"--task", "t"}, "world log": {"--task", "t"}, "world save": {"--task", "t"}, "world verify": {"--task", "t"},
 	}

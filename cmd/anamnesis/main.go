@@ -96,7 +96,7 @@ func (a *app) rootCommand() *cobra.Command {
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(),
 			a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
 		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(),
-			a.toolsCommand(), a.skillsCommand(), a.easCommand(), names.Command(a.stdout), a.versionCommand()}},
+			a.skillsCommand(), a.easCommand(), names.Command(a.stdout), a.versionCommand()}},
 		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand(), a.remoteCommand()}},
 	}
 	for _, f := range families {

@@ -49,9 +49,6 @@ func TestUserFiles(t *testing.T) {
 			{"kind: ollama\nadress: x\n", "2", `unknown key "adress"`}, {"dimensions: many\n", "1", `"many" where a whole number is wanted`}, {notYAML, "2", "not YAML"}}},
 		{"home/agents/helper.yaml", []string{"agent", "show", "helper"}, []fault{
 			{"description: d\ntool: [Bash]\n", "2", `unknown key "tool"`}, {"description: d\ntools: Bash\n", "2", "where a list is wanted"}, {notYAML, "2", "not YAML"}, {"", "whole", "no system_prompt"}}},
-		{"home/tools/t.yaml", []string{"tools", "approve", "t"}, []fault{
-			{"description: d\ncommands: [true]\n", "line 2", `unknown key "commands"`}, {"description: d\ncommand: ls\n", "line 2", `"ls" where a list is wanted`},
-			{"description: d\ncommand: [ls]\ntimeout: soon\n", "line 3", `"soon" where a whole number is wanted`}, {notYAML, "line 2", "not YAML"}}},
 		{"words.yaml", run, []fault{
 			{"turn: []\n", "1", `unknown key "turn"`}, {"turns: Done.\n", "1", `"Done." where a list is wanted`}, {notYAML, "2", "not YAML"}, {"", "1", "empty"}}},
 		{"home/mcp.json", []string{"mcp", "test"}, []fault{

@@ -32,7 +32,6 @@ const (
 	AddServer       Kind = "add an MCP server"
 	ApproveServer   Kind = "approve an MCP server"    // the server
 	GrantServer     Kind = "grant an MCP server more" // the server
-	GrantTool       Kind = "grant a project's tool more"
 	SandboxOff      Kind = "run without a sandbox"
 	SandboxReadOnly Kind = "let commands write nothing"
 	SaveStore       Kind = "begin a store" // the store

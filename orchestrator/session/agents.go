@@ -32,22 +32,16 @@ func (s *Service) Agents(dir string) (*agent.Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := s.agentOptions(dir)
+	o := s.agentOptions()
 	o.Project = dir
 	return agent.NewLoader(o), nil
 }
 
 // agentOptions are the options of a loader without a project's own specs.
-func (s *Service) agentOptions(dir string) *agent.Options {
+func (s *Service) agentOptions() *agent.Options {
 	o := &agent.Options{User: s.Home.Agents(), Tools: append(builtin.Names(), subagent.ToolName, skill.ToolName)}
 	for _, t := range s.o.Tools {
 		o.Tools = append(o.Tools, t.Spec().Name)
-	}
-	for _, f := range s.ToolFolders(dir) {
-		files, _ := f.Read() // a folder that cannot be read is reported where its tools are wanted
-		for _, file := range files {
-			o.Tools = append(o.Tools, file.Tool)
-		}
 	}
 	return o
 }
@@ -81,7 +75,7 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 	}
 	entry, found := loader.Find(agent.Default)
 	if asked == "" && (err == nil || found == nil && entry.Scope == agent.ScopeProject) {
-		return o.withoutProject(dir, err)
+		return o.withoutProject(err)
 	}
 	if err != nil {
 		return nil, AgentError(err)
@@ -90,17 +84,13 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 }
 
 // withoutProject returns the default agent if the project's cannot be used.
-func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error) {
+func (o *opening) withoutProject(fault error) (*agent.Loaded, error) {
 	why := "its current content is not approved by you"
 	if fault != nil {
 		why = fault.Error()
 	}
 	o.warn("the project's own default agent is not used: %s", why)
-	dir, err := RealDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	who, err := agent.NewLoader(o.agentOptions(dir)).Load(agent.Default)
+	who, err := agent.NewLoader(o.agentOptions()).Load(agent.Default)
 	return who, AgentError(err)
 }
 

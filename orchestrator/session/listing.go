@@ -12,7 +12,6 @@ import (
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/remedy"
-	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
 	"anamnesis/orchestrator/workspace"
 )
@@ -50,52 +49,6 @@ func (s *Service) ListAgents(ctx context.Context, dir string) ([]ListedAgent, er
 		listed = append(listed, l)
 	}
 	return listed, nil
-}
-
-// ListedTool is a command tool that a task in a directory would have.
-type ListedTool struct {
-	Name     string `json:"name"`
-	Path     string `json:"path"`
-	Approved bool   `json:"approved"`
-	Error    string `json:"error,omitempty"`
-	// Grants are what an approved tool of a project may do beyond its sandbox.
-	Grants *guard.Grants `json:"grants,omitempty"`
-}
-
-// CommandTools reads the command tools of a directory. The warnings name folders that cannot
-// be read.
-func (s *Service) CommandTools(dir string) (all []command.File, warnings []string, err error) {
-	if dir, err = RealDir(dir); err != nil {
-		return nil, nil, err
-	}
-	for _, f := range s.ToolFolders(dir) {
-		files, err := f.Read()
-		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("warning: %v", err))
-		}
-		all = append(all, files...)
-	}
-	return all, warnings, nil
-}
-
-// ListTools lists the command tools of a directory.
-func (s *Service) ListTools(ctx context.Context, dir string) (listed []ListedTool, warnings []string, err error) {
-	files, warnings, err := s.CommandTools(dir)
-	listed = []ListedTool{}
-	for _, f := range files {
-		e := ListedTool{Name: f.Tool, Path: f.Path}
-		if f.Err != nil {
-			e.Error = f.Err.Error()
-		} else if e.Approved, err = f.Allow(ctx, s.trust(), nil); err != nil {
-			return nil, warnings, err
-		} else if g, err := f.Granted(s.trust()); err != nil {
-			return nil, warnings, err
-		} else if len(g.Lines()) > 0 {
-			e.Grants = &g
-		}
-		listed = append(listed, e)
-	}
-	return listed, warnings, err
 }
 
 // ListedServer is an MCP server that a task in a directory would have.

@@ -15,7 +15,6 @@ import (
 	"anamnesis/orchestrator/feature/skill"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
-	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
@@ -39,9 +38,8 @@ func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Opti
 		}
 	}
 	trust, c := o.trust(), o.client
-	own := &command.Source{Folders: o.ToolFolders(dir), Trust: trust, Ask: c.Trust}
 	mo := mcp.Options{Dir: dir, Empty: o.Home.Empty(), Getenv: o.getenv, Program: o.o.Version, Logins: o.Home.Logins(), FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note}
-	opts.Sources = append(opts.Sources, own, &skill.Source{Read: func() []skill.Skill { return o.Skills(dir) }, Trust: trust, Ask: c.Trust})
+	opts.Sources = append(opts.Sources, &skill.Source{Read: func() []skill.Skill { return o.Skills(dir) }, Trust: trust, Ask: c.Trust})
 	if len(servers) == 0 {
 		return func() {}, nil
 	}
@@ -94,12 +92,6 @@ func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx con
 		out += "\n- From earlier tasks: " + f.String()
 	}
 	return out, nil
-}
-
-// ToolFolders returns the folders of command tools of a directory, the user's own first: no
-// project's tool can take their names.
-func (s *Service) ToolFolders(dir string) []command.Folder {
-	return []command.Folder{{Path: s.Home.Tools()}, {Path: filepath.Join(dir, command.ProjectDir), Project: dir}}
 }
 
 // MCPServers returns the servers that are configured for a directory: the user's own, and

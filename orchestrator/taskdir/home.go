@@ -233,9 +233,6 @@ func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
 // Logins is the folder of the user's logins at MCP servers.
 func (h Home) Logins() string { return filepath.Join(h.State, "mcp-logins") }
 
-// Tools is the folder of the user's own command tools.
-func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
-
 // Agents is the folder of the user's own agent specs.
 func (h Home) Agents() string { return filepath.Join(h.Config, "agents") }
 

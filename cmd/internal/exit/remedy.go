@@ -84,7 +84,6 @@ func words(k remedy.Kind) string {
 		remedy.AddServer:       "'anamnesis mcp add' adds one",
 		remedy.ApproveServer:   "'anamnesis mcp approve %' shows it and asks",
 		remedy.GrantServer:     "it runs in a sandbox; 'anamnesis mcp approve %' grants more: --network, --read, …",
-		remedy.GrantTool:       "'anamnesis tools approve' grants what it needs beyond that",
 		remedy.SandboxOff:      "--sandbox off runs it all the same",
 		remedy.SandboxReadOnly: "give commands a smaller directory, or --sandbox read-only",
 		remedy.SaveStore:       "'anamnesis world save --store %' begins one",

@@ -16,7 +16,6 @@ import (
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/spelling"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
@@ -99,23 +98,6 @@ func ToResume(svc *session.Service, dir string, args []string) (id, message stri
 	}
 	id, err = svc.LastOwnTask(dir)
 	return id, message, err
-}
-
-// ToolFiles returns the files of the named tools, or of all. A file that cannot be read is an
-// error if it is named, and otherwise omitted.
-func ToolFiles(files []command.File, named []string) ([]command.File, error) {
-	for _, name := range named {
-		i := slices.IndexFunc(files, func(f command.File) bool { return f.Tool == name })
-		if i < 0 {
-			return nil, session.Usagef("no tool %s; 'anamnesis tools list' shows them", name)
-		}
-		if f := files[i]; f.Err != nil {
-			return nil, session.Usagef("%s is not a tool: %v", f.Path, f.Err)
-		}
-	}
-	return slices.DeleteFunc(files, func(f command.File) bool {
-		return f.Err != nil || len(named) > 0 && !slices.Contains(named, f.Tool)
-	}), nil
 }
 
 // Snapshots returns the named snapshots. Without a home, steps are looked up in the store

@@ -85,22 +85,6 @@ func (o *Printer) Agent(s *Agent) {
 	o.Printf("system_prompt\n\n%s\n", view.Clean(strings.TrimSpace(s.Prompt)))
 }
 
-// CommandTools lists command tools.
-func (o *Printer) CommandTools(entries []session.ListedTool) {
-	for _, e := range entries {
-		state := ""
-		switch {
-		case e.Error != "":
-			state = "  (no tool: " + e.Error + ")"
-		case !e.Approved:
-			state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
-		default:
-			state = Granted(e.Grants)
-		}
-		o.Println(view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), o.Width))
-	}
-}
-
 // Agents lists agents.
 func (o *Printer) Agents(listed []session.ListedAgent) {
 	for _, l := range listed {

@@ -23,7 +23,7 @@ const maxTrustBytes = 16 << 20
 // Approval is a user's approval of something a repository brings to be run: a server's
 // command, a tool made of one. It holds for exactly that content.
 type Approval struct {
-	Kind string    `json:"kind"` // mcp-command, mcp-tools, command-tool, …
+	Kind string    `json:"kind"` // mcp-command, mcp-tools, config, …
 	Name string    `json:"name"` // for users
 	Dir  string    `json:"dir"`  // the directory that brought it
 	Hash string    `json:"hash"` // SHA-256 of the content, hex

@@ -24,7 +24,7 @@ func TestToolsPage(t *testing.T) {
 	o := builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}}
 	var got bytes.Buffer
 	got.WriteString("# The built-in tools\n\nMade from the tools' schemas by a test; what is said here is what the model is told. " +
-		"Tools that come and go: [MCP servers](../guides/mcp.md), [commands](../guides/command-tools.md).\n")
+		"Tools that come and go: those of [MCP servers](../guides/mcp.md) and [Skill](../guides/skills.md).\n")
 	for _, t := range append(builtin.Tools(o), subagent.Tool(agents(), nil)) {
 		describe(&got, t.Spec(), "")
 	}
