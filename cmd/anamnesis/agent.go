@@ -23,6 +23,9 @@ func (a *app) service() (*session.Service, error) { return a.serviceKeyed("") }
 
 // serviceKeyed returns a service whose API key is in another variable of the environment.
 func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
+	if a.copies != nil {
+		return a.copies, nil
+	}
 	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv,
 		Reader: settings.Reader(a.getenv), Store: a.store})
 }

@@ -38,7 +38,11 @@ type app struct {
 	console  *console.Console // over them; see tty
 	progress *view.Progress   // on stderr; see line
 
-	json    bool // --json is given
+	json bool // --json is given
+	// mirror brings the copies of a bucket's tasks up to date; nil: --remote is not given to a verb that reads. The
+	// service is then that of the copies' home.
+	mirror  func(ctx context.Context, task string) error
+	copies  *session.Service
 	printer show.Printer
 
 	// Nil but in tests, which kill the process at a counted append or point of a restore: on no
@@ -90,9 +94,9 @@ func (a *app) rootCommand() *cobra.Command {
 	}{
 		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.attachCommand(), a.sayCommand(), a.answerCommand(),
 			a.jumpCommand(), a.applyCommand(), a.stopCommand(), a.demoCommand()}},
-		{"Look", []*cobra.Command{a.tasksCommand(), a.searchCommand(), a.timelineCommand(), a.showCommand(), a.reportCommand(), a.diffCommand(), a.blameCommand(),
-			a.explainCommand(), a.doctorCommand()}},
-		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand()}},
+		{"Look", []*cobra.Command{a.mirrored(a.tasksCommand()), a.searchCommand(), a.mirrored(a.timelineCommand()), a.mirrored(a.showCommand()),
+			a.mirrored(a.reportCommand()), a.mirrored(a.diffCommand()), a.blameCommand(), a.mirrored(a.explainCommand()), a.doctorCommand()}},
+		{"Remember", []*cobra.Command{a.mirrored(a.serveCommand()), a.kbCommand(), a.verdictCommand()}},
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(),
 			a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
 		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(),

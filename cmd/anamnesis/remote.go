@@ -3,7 +3,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +14,49 @@ import (
 	"anamnesis/orchestrator/replica/bucket"
 )
 
+// mirrored lets a verb that reads tasks read those of a bucket, from copies that are brought up to date first.
+func (a *app) mirrored(cmd *cobra.Command) *cobra.Command {
+	var address string
+	cmd.Flags().StringVar(&address, "remote", "", "read the tasks of a bucket: s3://BUCKET/PREFIX or a directory")
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if address == "" {
+			return nil
+		}
+		task := ""
+		if strings.Contains(cmd.Use, "TASK") {
+			if len(args) == 0 || strings.Trim(args[0], "0123456789") == "" {
+				return exit.Usagef("%s --remote: name a task; 'anamnesis tasks --remote %s' lists them", cmd.Name(), address)
+			}
+			task = args[0]
+		}
+		svc, err := a.service()
+		if err != nil {
+			return err
+		}
+		copies, failed, err := svc.Mirror(cmd.Context(), address, task)
+		if err != nil {
+			return err
+		}
+		for _, f := range failed {
+			a.warn(f.Error())
+		}
+		a.copies, a.mirror = copies, func(ctx context.Context, task string) error {
+			_, _, err := svc.Mirror(ctx, address, task)
+			return err
+		}
+		return nil
+	}
+	return cmd
+}
+
 func (a *app) remoteCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:   "remote",
-		Short: "Look at the tasks that a bucket keeps",
-		Long: `Look at the tasks that a bucket keeps: an S3-compatible bucket, or a directory that machines share.
-'run --remote' keeps a task there, and 'resume --remote' continues it on any machine.
+		Short: "Check a bucket that keeps tasks, copy a task from it, or remove one",
+		Long: `Check a bucket that keeps tasks, copy a task from it, or remove one. It is an S3-compatible bucket, or a directory
+that machines share. 'run --remote' keeps a task there, 'resume --remote' continues it on any machine, and 'tasks
+--remote' lists them.
 
 Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws/credentials or from the
 machine's role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNESIS_REMOTE_KEY, a key that
@@ -53,19 +91,6 @@ machine's role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNE
 			return nil
 		},
 	}, &cobra.Command{
-		Use: "list", Short: "List the tasks of a bucket", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := open()
-			if err != nil {
-				return err
-			}
-			tasks, err := replica.Tasks(cmd.Context(), b)
-			for _, task := range tasks {
-				a.printf("%s\n", task)
-			}
-			return err
-		},
-	}, &cobra.Command{
 		Use: "pull TASK", Short: "Copy a task into this home, to be read", Args: cobra.ExactArgs(1),
 		Long: `Copy a task, its subagents and their snapshots into this home, or bring the copy up to date. All verbs that read
 tasks work with the copy.`,
@@ -82,7 +107,7 @@ tasks work with the copy.`,
 			if err != nil {
 				return err
 			}
-			a.printf("%s is here up to object %d, which a process on %s wrote at %s\n", args[0], p.Cursor.N, p.Last.Host,
+			a.printf("%s is here up to object %d, which a process on %s wrote at %s\n", args[0], p.Last.N, p.Last.Host,
 				p.Last.Time.Local().Format("2006-01-02 15:04:05"))
 			for _, path := range p.Aside {
 				a.printf("what this home had recorded last and another process did not know is in %s\n", path)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,9 @@ import (
 	"anamnesis/cmd/internal/page"
 	knowledgebase "anamnesis/knowledge_base"
 )
+
+// mirrorTime is how often the page looks for what is new in a bucket.
+const mirrorTime = 10 * time.Second
 
 func (a *app) serveCommand() *cobra.Command {
 	var dir, addr string
@@ -60,7 +64,14 @@ func (a *app) serve(ctx context.Context, dir, addr string, origins []string) err
 			}
 		})
 	}
-	s, err := page.New(l.Addr(), page.Options{Tasks: svc, Store: store, Origins: origins,
+	if a.mirror != nil {
+		go func() {
+			for range time.Tick(mirrorTime) {
+				_ = a.mirror(ctx, "") // it is said when the page begins, or tried again
+			}
+		}()
+	}
+	s, err := page.New(l.Addr(), page.Options{Tasks: svc, Store: store, Origins: origins, Mirror: a.mirror,
 		Renewed: func(urls []string) {
 			if !a.json {
 				a.printf("a session was ended, and the earlier addresses with it\n")

@@ -23,8 +23,8 @@ func (a *app) tasksCommand() *cobra.Command {
 		Short: "List the tasks",
 		Long: `List the tasks, the most recently written last, with their cost if the models' prices are known.
 Tasks of subagents and imported sessions are listed only with --all.`,
-		RunE: a.withHome(func(_ *cobra.Command, _ []string, h taskdir.Home) error {
-			rows, err := taskdir.Summaries(h)
+		RunE: a.withService(func(_ *cobra.Command, _ []string, svc *session.Service) error {
+			rows, err := svc.Tasks()
 			if err != nil {
 				return err
 			}

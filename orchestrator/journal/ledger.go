@@ -14,6 +14,7 @@ import (
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -41,6 +42,9 @@ type Ledger struct {
 
 // OpenLedger opens and folds a task's stream.
 func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEvery uint64, o Options) (*Ledger, error) {
+	if root := h.KeptAs(id); root != "" && o.Safe == nil { // what is recorded only here would be lost
+		return nil, remedy.With(fmt.Errorf("task %s: %w", id, taskdir.ErrKept), remedy.ContinueKept, root)
+	}
 	j, err := Open(h.Task(id), h.Vault(id), o)
 	if err != nil {
 		return nil, err

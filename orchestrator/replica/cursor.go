@@ -17,10 +17,11 @@ import (
 type Cursor struct {
 	Remote string `json:"remote"` // the bucket's address
 	Task   string `json:"task"`   // of the root
-	N      uint64 `json:"n"`      // the last object
+	Last   About  `json:"last"`   // the last object
 	Sum    string `json:"sum"`    // its SHA-256, as hex
-	Holder string `json:"holder"` // who wrote it
 	Own    string `json:"own"`    // the last process of this home that held the task
+	// Records: the log's snapshots were left out.
+	Records bool `json:"records,omitempty"`
 	// Of each stream: its last line in the log, where that ends, and how much of its vault the log has.
 	Seqs   map[string]uint64 `json:"seqs"`
 	Ends   map[string]end    `json:"ends"`
@@ -33,9 +34,9 @@ type end struct {
 	Size int64  `json:"size"`
 }
 
-const cursorName = "remote.json"
-
-func cursorPath(h taskdir.Home, task string) string { return filepath.Join(h.Task(task), cursorName) }
+func cursorPath(h taskdir.Home, task string) string {
+	return filepath.Join(h.Task(task), taskdir.RemoteName)
+}
 
 // ReadCursor reads the cursor of a task's root; nil: the task is kept in this home alone.
 func ReadCursor(h taskdir.Home, task string) (*Cursor, error) {

@@ -375,7 +375,7 @@ func (h *Holder) export(ctx context.Context, b *batch, store string, id worldsta
 
 // worldFile names a file of a snapshot's pack.
 func worldFile(store string, id worldstate.ID, ext string) string {
-	return "worlds/" + filepath.Base(store) + "/" + string(id) + ext
+	return worldsPrefix + filepath.Base(store) + "/" + string(id) + ext
 }
 
 // extend creates the log's next object. A create whose answer was lost is repeated, and found to have succeeded by
@@ -393,10 +393,11 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 			return err
 		}
 	}
-	n := c.N + 1
-	data, err := encode(About{
+	n := c.Last.N + 1
+	about := About{
 		V: version, Task: h.task, N: n, After: c.Sum, Holder: h.holder, Time: h.o.Now().UTC(), Host: h.host, Released: released,
-	}, files)
+	}
+	data, err := encode(about, files)
 	if err != nil {
 		return err
 	}
@@ -429,7 +430,7 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 	sum := sha256.Sum256(data)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.cursor.N, h.cursor.Sum, h.cursor.Holder = n, hex.EncodeToString(sum[:]), h.holder
+	h.cursor.Last, h.cursor.Sum = about, hex.EncodeToString(sum[:])
 	if b != nil {
 		for s, m := range b.sent {
 			s.seq, s.vault = m.seq, m.vault

@@ -29,6 +29,8 @@ const version = 1
 const (
 	indexPrefix = "index/"
 	tasksPrefix = "tasks/"
+	// worldsPrefix begins the names of snapshots' packs in a log's objects.
+	worldsPrefix = "worlds/"
 )
 
 func logPrefix(task string) string { return tasksPrefix + task + "/log/" }

@@ -44,16 +44,20 @@ func Tasks(ctx context.Context, b bucket.Bucket) ([]string, error) {
 
 // Pulled is what Pull did.
 type Pulled struct {
-	Cursor Cursor
-	Last   About    // of the last object
-	Aside  []string // files with lines of this home that another process's replaced
-	Rival  bool     // another home's process extended the log last
+	Cursor
+	Aside []string // files with lines of this home that another process's replaced
+	Rival bool     // another home's process extended the log last
 }
 
 // Pull brings a home's copy of a task, its subagents and their snapshots up to the bucket's log. Lines that never
 // got there are left where the log does not contradict them, and are otherwise moved to files beside the stream.
 // No process may write the task meanwhile.
 func Pull(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string) (*Pulled, error) {
+	return pullTask(ctx, b, h, task, false)
+}
+
+// pullTask is Pull. With records it leaves the snapshots out, unless the copy has earlier ones.
+func pullTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, records bool) (*Pulled, error) {
 	if err := taskdir.CheckTaskID(task); err != nil {
 		return nil, err
 	}
@@ -63,8 +67,8 @@ func Pull(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string) (*P
 		return nil, err
 	case c == nil && h.HasTask(task):
 		return nil, fmt.Errorf("task %s exists in this home and is not the bucket's: %s", task, h.Task(task))
-	case c == nil:
-		c = &Cursor{Remote: b.String(), Task: task}
+	case c == nil || c.Records && !records: // what was left out is read now
+		c = &Cursor{Remote: b.String(), Task: task, Records: records}
 	}
 	p := &pull{bucket: b, home: h, Pulled: Pulled{Cursor: *c}}
 	if err := p.run(ctx); err != nil {
@@ -87,26 +91,31 @@ type packs struct {
 }
 
 func (p *pull) run(ctx context.Context) error {
+	last := logName(p.Task, p.Last.N)
 	names, err := patiently(ctx, func() ([]string, error) {
-		return p.bucket.List(ctx, logPrefix(p.Cursor.Task), logName(p.Cursor.Task, p.Cursor.N))
+		return p.bucket.List(ctx, logPrefix(p.Task), logName(p.Task, max(p.Last.N, 1)-1))
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(names) == 0 && p.Cursor.N == 0 {
+	case len(names) > 0 && names[0] == last:
+		names = names[1:]
+	case p.Last.N > 0:
+		return fmt.Errorf("%w: %s, which this home has read, is not there: the task was removed, or the bucket was set back", ErrDamaged, last)
+	case len(names) == 0:
 		return ErrNoTask
+	}
+	if p.Last.N == 0 { // so that a copy that is cut off here is known as one
+		if err := errors.Join(os.MkdirAll(p.home.Task(p.Task), 0o700), p.Cursor.write(p.home)); err != nil {
+			return err
+		}
 	}
 	for chunk := range slices.Chunk(names, chunkObjects) {
 		if err := p.chunk(ctx, chunk); err != nil {
 			return err
 		}
 	}
-	if len(names) == 0 { // the last object says whether the task is free
-		if p.Last, _, err = p.get(ctx, logName(p.Cursor.Task, p.Cursor.N)); err != nil {
-			return err
-		}
-	}
-	if p.Rival = p.Cursor.Holder != p.Cursor.Own; p.Rival {
+	if p.Rival = p.Last.Holder != p.Own; p.Rival {
 		return p.cutTails()
 	}
 	return nil
@@ -119,26 +128,29 @@ type object struct {
 	sum   string
 }
 
-func (p *pull) get(ctx context.Context, name string) (About, *object, error) {
+func (p *pull) get(ctx context.Context, name string) (*object, error) {
 	data, err := patiently(ctx, func() ([]byte, error) { return p.bucket.Get(ctx, name) })
 	if err != nil {
-		return About{}, nil, err
+		return nil, err
 	}
 	if bucket.IsSealed(data) {
-		return About{}, nil, fmt.Errorf("%w: the task is sealed; set ANAMNESIS_REMOTE_KEY to its key", bucket.ErrKey)
+		return nil, fmt.Errorf("%w: the task is sealed; set ANAMNESIS_REMOTE_KEY to its key", bucket.ErrKey)
 	}
 	o := new(object)
 	if o.about, o.files, err = decode(data); err != nil {
-		return About{}, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	sum := sha256.Sum256(data)
 	o.sum = hex.EncodeToString(sum[:])
+	if p.Records {
+		o.files = slices.DeleteFunc(o.files, func(f file) bool { return strings.HasPrefix(f.name, worldsPrefix) })
+	}
 	for i := range o.files {
 		if err := o.files[i].load(ctx, p.bucket); err != nil {
-			return About{}, nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return o.about, o, nil
+	return o, nil
 }
 
 // chunk applies some objects: they are read at once and applied in order.
@@ -148,7 +160,7 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 	group.SetLimit(maxGets)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			_, objects[i], err = p.get(getting, name)
+			objects[i], err = p.get(getting, name)
 			return err
 		})
 	}
@@ -164,15 +176,18 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 	next := p.Cursor
 	next.Seqs, next.Ends, next.Vaults = clone(next.Seqs), clone(next.Ends), clone(next.Vaults)
 	for i, o := range objects {
-		if o.about.Task != next.Task || o.about.N != next.N+1 || names[i] != logName(next.Task, next.N+1) || o.about.After != next.Sum {
-			return fmt.Errorf("%w: %s does not follow object %d", ErrDamaged, names[i], next.N)
+		switch want := logName(next.Task, next.Last.N+1); {
+		case names[i] != want:
+			return fmt.Errorf("%w: %s is missing", ErrDamaged, want)
+		case o.about.Task != next.Task || o.about.N != next.Last.N+1 || o.about.After != next.Sum:
+			return fmt.Errorf("%w: %s does not follow the object before it", ErrDamaged, want)
 		}
 		for _, f := range o.files {
-			if err := p.apply(&next, f); err != nil {
+			if err := p.apply(&next, f, o.about.Time); err != nil {
 				return fmt.Errorf("%s: %w", names[i], err)
 			}
 		}
-		next.N, next.Sum, next.Holder, p.Last = o.about.N, o.sum, o.about.Holder, o.about
+		next.Last, next.Sum = o.about, o.sum
 	}
 	for store, s := range p.packs {
 		if err := worldstate.Import(ctx, filepath.Join(p.home.Worlds(), store), next.Task, s.dir, s.ids); err != nil {
@@ -180,24 +195,24 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 		}
 	}
 	p.Cursor = next
-	return p.Cursor.write(p.home)
+	return next.write(p.home)
 }
 
 // apply writes one file's bytes into the home.
-func (p *pull) apply(c *Cursor, f file) error {
+func (p *pull) apply(c *Cursor, f file, sent time.Time) error {
 	kind, rest, _ := strings.Cut(f.name, "/")
 	owner, name, ok := strings.Cut(rest, "/")
 	if !ok || !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name {
 		return fmt.Errorf("%w: a file named %q", ErrDamaged, f.name)
 	}
 	switch kind {
-	case "worlds":
+	case strings.TrimSuffix(worldsPrefix, "/"):
 		return p.applyPack(owner, name, f.data)
 	case "tasks":
 		if owner != c.Task && !strings.HasPrefix(owner, c.Task+".") || taskdir.CheckTaskID(owner) != nil {
 			return fmt.Errorf("%w: a file of task %q", ErrDamaged, owner)
 		}
-		return p.applyTask(c, owner, name, f)
+		return p.applyTask(c, owner, name, f, sent)
 	}
 	return fmt.Errorf("%w: a file named %q", ErrDamaged, f.name)
 }
@@ -209,7 +224,7 @@ func (p *pull) applyPack(store, name string, data []byte) error {
 	}
 	s := p.packs[store]
 	if s == nil {
-		dir, err := emptyDir(p.home, p.Cursor.Task, "import", store)
+		dir, err := emptyDir(p.home, p.Task, "import", store)
 		if err != nil {
 			return err
 		}
@@ -222,7 +237,7 @@ func (p *pull) applyPack(store, name string, data []byte) error {
 	return os.WriteFile(filepath.Join(s.dir, "pack-"+id+ext), data, 0o600)
 }
 
-func (p *pull) applyTask(c *Cursor, task, name string, f file) error {
+func (p *pull) applyTask(c *Cursor, task, name string, f file, sent time.Time) error {
 	lines, blob := strings.HasPrefix(name, "ops/"), strings.HasPrefix(name, "blobs/")
 	if !lines && !blob && name != taskdir.VaultName {
 		return fmt.Errorf("%w: a file named %q", ErrDamaged, f.name)
@@ -241,7 +256,10 @@ func (p *pull) applyTask(c *Cursor, task, name string, f file) error {
 		m.vault = at.Size
 	}
 	c.move(task, m)
-	return p.write(path, f.offset, f.data)
+	if err := p.write(path, f.offset, f.data); err != nil {
+		return err
+	}
+	return os.Chtimes(path, sent, sent) // a list of tasks says when each was written last
 }
 
 // write writes bytes into a file unless they are there. Other bytes there, and what follows them, are moved to a
@@ -292,7 +310,7 @@ func (p *pull) setAside(path string, off int64) error {
 // cutTails sets aside what streams have after their ends in the log: another process has continued the task
 // without it.
 func (p *pull) cutTails() error {
-	for task, at := range p.Cursor.Ends {
+	for task, at := range p.Ends {
 		ops := filepath.Join(p.home.Task(task), "ops")
 		entries, err := os.ReadDir(ops)
 		if err != nil {

@@ -197,7 +197,7 @@ func TestPull(t *testing.T) {
 			one.append("said", map[string]string{"text": "more"})
 			one.safe()
 			again, err := Pull(context.Background(), b, two.home, testTask)
-			if err != nil || again.Cursor.N <= got.Cursor.N || len(again.Aside) > 0 {
+			if err != nil || again.Last.N <= got.Last.N || len(again.Aside) > 0 {
 				t.Fatalf("the second pull: %+v, %v", again, err)
 			}
 			one.same(two)

@@ -25,7 +25,7 @@ func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lea
 		if err != nil {
 			return nil, err
 		}
-		if p.Cursor.N > all.Cursor.N {
+		if p.Last.N > all.Last.N {
 			grown = time.Now()
 		}
 		p.Aside = append(all.Aside, p.Aside...)

@@ -54,6 +54,18 @@ func (s *Service) Bucket(address string) (_ bucket.Bucket, sealed bool, err erro
 	return b, key != nil, nil
 }
 
+// Mirror brings copies of a bucket's tasks up to date, in a home of their own, and returns the service of that home;
+// see replica.Mirror.
+func (s *Service) Mirror(ctx context.Context, address, task string) (_ *Service, failed []error, err error) {
+	b, _, err := s.Bucket(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := replica.MirrorHome(b, s.Home)
+	failed, err = replica.Mirror(ctx, b, h, task)
+	return s.At(h), failed, err
+}
+
 // fetch brings a task that is kept in a bucket up to date, and waits until it can be taken. The cursor is nil if it
 // is not kept in one. arrived: another machine worked on it since this home did.
 func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, arrived bool, err error) {

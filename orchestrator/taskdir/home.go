@@ -18,6 +18,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/remedy"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -40,6 +41,8 @@ type Home struct {
 	Secrets []string
 	// ReviewedOnly: tasks are shown reviewed cards only.
 	ReviewedOnly bool
+	// Standing says how a task stands if no process of this machine runs it; nil: state.State.Standing does.
+	Standing func(task string, st *state.State) string
 }
 
 // FindHome derives the places, and the limits of snapshots, from the environment.
@@ -380,6 +383,26 @@ func WorldDir(dir string) (string, error) {
 		return "", fmt.Errorf("%w: %s", worldstate.ErrNoDirectory, dir)
 	}
 	return "", fmt.Errorf("%w: %w", worldstate.ErrNoDirectory, err)
+}
+
+// RemoteName is the file, beside the stream, of a task that is kept in a bucket: this home has a copy.
+const RemoteName = "remote.json"
+
+// ErrKept: a task is kept in a bucket, and this home has a copy.
+var ErrKept = errors.New("kept in a bucket, and this home has a copy of it")
+
+// KeptAs returns the task, or the one whose agent began it, if it is kept in a bucket; else an empty name.
+func (h Home) KeptAs(task string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(h.Task(task), RemoteName)); err == nil {
+			return task
+		}
+		i := strings.LastIndexByte(task, '.')
+		if i < 0 {
+			return ""
+		}
+		task = task[:i]
+	}
 }
 
 // VaultName is the file's name, beside the stream.

@@ -99,8 +99,17 @@ func Summarize(h Home, id string, st *state.State) Summary {
 		Waits: waits, Asks: st.Questions.Open(),
 		Agent: agent, Imported: origin.Imported(),
 		Parent: st.Opened.ParentTask(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.Steps.CountEnded(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.Said.First, Request: st.Said.Request,
-		State: st.Standing(pid != 0), PID: pid,
+		State: h.Stands(id, st, pid != 0), PID: pid,
 	}
+}
+
+// Stands says how a task stands: running, open, interrupted or how its last turn ended; of one in a bucket what the
+// bucket shows.
+func (h Home) Stands(task string, st *state.State, live bool) string {
+	if h.Standing != nil && !live {
+		return h.Standing(task, st)
+	}
+	return st.Standing(live)
 }
 
 // changed returns when a task's stream was last written; without a stream, when its folder

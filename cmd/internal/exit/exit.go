@@ -91,7 +91,7 @@ func Code(err error) int {
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
 			taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind, hook.ErrBlocked,
-			replica.ErrLost, bucket.ErrRefused,
+			replica.ErrLost, bucket.ErrRefused, taskdir.ErrKept,
 		}},
 		{Usage, []error{
 			taskdir.ErrNoTask, replica.ErrNoTask, replica.ErrNewer, bucket.ErrKey, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,

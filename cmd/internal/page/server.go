@@ -44,6 +44,8 @@ type Options struct {
 	Origins []string
 	// Renewed is called with the new addresses when a user has ended a session; may be nil.
 	Renewed func(urls []string)
+	// Mirror brings a task up to date that is a copy of a bucket's; nil: none is.
+	Mirror func(ctx context.Context, task string) error
 }
 
 // Server answers the pages of one process. Its methods may be called
@@ -54,6 +56,7 @@ type Server struct {
 	desk    *review.Desk
 	door    *door.Door
 	renewed func([]string)
+	mirror  func(ctx context.Context, task string) error // see Options
 	pages   *pages
 	mux     *http.ServeMux
 
@@ -91,7 +94,7 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, renewed: o.Renewed, pages: p,
+	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, renewed: o.Renewed, mirror: o.Mirror, pages: p,
 		mux: http.NewServeMux(), watches: watches{tasks: o.Tasks}}
 	for _, t := range s.routes() {
 		s.handle(t)

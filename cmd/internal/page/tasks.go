@@ -188,6 +188,11 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
+	if s.mirror != nil {
+		if err := s.mirror(r.Context(), id); err != nil {
+			return err
+		}
+	}
 	live := s.tasks.Live(id) // before the stream, so that a turn's end is read
 	t, err := s.watches.acquire(id)
 	if err != nil {
@@ -263,7 +268,7 @@ func newestFirst(last uint64) uint64 { return max(last, opsShown) - opsShown + 1
 
 func (w *watch) standing(live int) standing {
 	st := w.builder.State()
-	s := standing{Path: taskPath(w.id), State: st.Standing(live != 0), Running: live != 0, Asks: asksOf(w.id, st.Questions.Open())}
+	s := standing{Path: taskPath(w.id), State: w.tasks.Home.Stands(w.id, st, live != 0), Running: live != 0, Asks: asksOf(w.id, st.Questions.Open())}
 	if w.last == 0 || !s.Running && w.broken() {
 		s.State = "unreadable"
 	}

@@ -1,0 +1,146 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/replica/bucket"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// TestMirror: all tasks are copied without their snapshots, a named one with them. What the bucket removes is removed,
+// and another task of the same name is copied in its place.
+func TestMirror(t *testing.T) {
+	ctx, b := context.Background(), shared(t, nil)
+	one, reader := newMachine(t), newMachine(t)
+	os.RemoveAll(reader.home.Task(testTask))
+	h := MirrorHome(b, reader.home)
+	reader.home = h
+	one.open(b, Cursor{Task: testTask})
+	one.append("task.opened", map[string]string{"task": testTask})
+	one.save("a.txt", "one\n")
+	one.safe()
+	mirror := func(task string) {
+		t.Helper()
+		if failed, err := Mirror(ctx, b, h, task); err != nil || len(failed) > 0 {
+			t.Fatalf("%v, %v", failed, err)
+		}
+	}
+	mirror("")
+	if _, err := os.Stat(reader.store()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the list has snapshots: %v", err)
+	}
+	mirror(strings.TrimSuffix(testTask, "test"))
+	one.same(reader)
+	one.save("b.txt", "two\n")
+	one.safe()
+	mirror("")
+	one.same(reader)
+
+	if err := one.holder.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Remove(ctx, b, testTask); err != nil {
+		t.Fatal(err)
+	}
+	two := newMachine(t)
+	two.open(b, Cursor{Task: testTask})
+	two.append("task.opened", map[string]string{"task": testTask, "again": "yes"})
+	two.safe()
+	mirror("")
+	if text := reader.files()["ops/0000000000000001.jsonl"]; !strings.Contains(text, "again") || strings.Contains(text, "world.saved") {
+		t.Errorf("the copy is %q", text)
+	}
+	if _, err := Remove(ctx, b, testTask); err != nil {
+		t.Fatal(err)
+	}
+	mirror("")
+	if h.HasTask(testTask) {
+		t.Error("the copy stays")
+	}
+}
+
+// TestStanding: how a task stands that may run elsewhere.
+func TestStanding(t *testing.T) {
+	ended := func(reason string) *state.State {
+		s := new(state.State)
+		s.Turn.End = &op.TurnEnded{Reason: reason}
+		return s
+	}
+	working, asking, outage := new(state.State), new(state.State), new(state.State)
+	working.Turn.Open, asking.Turn.Open, outage.Turn.Open = true, true, true
+	asking.Questions = state.Questions{{}}
+	outage.Outage = new(state.Outage)
+	now, old := About{Time: time.Now()}, About{Time: time.Now().Add(-DefaultLease - time.Second)}
+	released := About{Time: old.Time, Released: true}
+	for name, c := range map[string]struct {
+		last About
+		st   *state.State
+		want string
+	}{
+		"works":                    {now, working, "running"},
+		"waits for the provider":   {now, outage, "waiting"},
+		"asks":                     {now, asking, "asking"},
+		"asks, nobody works":       {released, asking, "asking"},
+		"asked, and died":          {old, asking, "abandoned"},
+		"died":                     {old, working, "abandoned"},
+		"ended by a signal":        {released, working, "waiting"},
+		"ended by a limit":         {released, ended("limit"), "waiting"},
+		"done":                     {released, ended("done"), "done"},
+		"done, its terminal is up": {old, ended("done"), "done"},
+	} {
+		h := taskdir.Home{State: t.TempDir()}
+		for _, task := range []string{"t", "t.1"} {
+			if err := os.MkdirAll(h.Task(task), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cursor := &Cursor{Task: "t", Last: c.last}
+		if err := cursor.write(h); err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range []string{"t", "t.1"} {
+			if got := standing(h, task, c.st); got != c.want {
+				t.Errorf("%s, %s: %s, want %s", name, task, got, c.want)
+			}
+		}
+	}
+}
+
+// cutOff is a bucket whose first reads fail.
+type cutOff struct {
+	bucket.Bucket
+	fails int
+}
+
+func (c *cutOff) Get(ctx context.Context, name string) ([]byte, error) {
+	if c.fails--; c.fails >= 0 {
+		return nil, bucket.ErrRefused
+	}
+	return c.Bucket.Get(ctx, name)
+}
+
+// TestPullAgain: a pull that was cut off is repeated.
+func TestPullAgain(t *testing.T) {
+	one, two := newMachine(t), newMachine(t)
+	os.RemoveAll(filepath.Dir(two.home.Task(testTask)))
+	b := &cutOff{Bucket: shared(t, nil), fails: 1}
+	one.open(b, Cursor{Task: testTask})
+	one.append("task.opened", map[string]string{"task": testTask})
+	one.save("a.txt", "one\n")
+	one.safe()
+	if _, err := Pull(context.Background(), b, two.home, testTask); err == nil {
+		t.Fatal("the pull was not cut off")
+	}
+	if _, err := Pull(context.Background(), b, two.home, testTask); err != nil {
+		t.Fatal(err)
+	}
+	one.same(two)
+}
