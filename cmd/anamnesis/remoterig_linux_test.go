@@ -24,6 +24,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -47,6 +48,8 @@ type rig struct {
 	secret  string   // a value that the task's vault gets
 	script  string
 	procs   []*process // in the order of their start
+	// proxied, if not nil, gets each machine's proxy before its program starts.
+	proxied func(*faultProxy)
 }
 
 // newRig makes a rig on a bucket of a kind: a directory, or S3 behind a proxy for each machine.
@@ -184,14 +187,35 @@ func (r *rig) newMachine() machine {
 	return m
 }
 
+// output is what a program has printed up to now.
+type output struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.data.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.data.String()
+}
+
 // process is the program on a machine.
 type process struct {
 	machine
 	cmd   *exec.Cmd
-	out   bytes.Buffer
+	out   output
 	proxy *faultProxy // nil: the bucket is a directory
 	ended chan struct{}
 	err   error
+	// holder is its name in the log, or that of an earlier process of its home if it never held the task; known once
+	// it has ended.
+	holder string
 }
 
 // start starts the program: the first time to begin the task, later to continue it.
@@ -207,6 +231,9 @@ func (r *rig) start(m machine, faults int, args ...string) *process {
 	}
 	if r.server != nil {
 		p.proxy = &faultProxy{to: r.server, rng: rand.New(rand.NewPCG(r.rng.Uint64(), 0)), percent: faults}
+		if r.proxied != nil {
+			r.proxied(p.proxy)
+		}
 		server := httptest.NewServer(p.proxy)
 		r.Cleanup(server.Close)
 		p.cmd.Env = append(p.cmd.Env, "AWS_ENDPOINT_URL="+server.URL)
@@ -260,6 +287,11 @@ func (r *rig) wait(p *process) {
 		p.signal(syscall.SIGQUIT)
 		<-p.ended
 		r.Fatalf("a program did not end within %v:\n%s", waitLimit, tail(p.out.String()))
+	}
+	if c, err := replica.ReadCursor(p.taskHome(), rigTask); err != nil {
+		r.Error(err)
+	} else if c != nil {
+		p.holder = c.Own
 	}
 }
 
@@ -329,7 +361,7 @@ type faultProxy struct {
 	sent    int64          // bytes of requests' bodies
 	delay   time.Duration  // added to each request
 	// at is called before and after each creation of an object of the log; true: the connection is closed.
-	at func(create int, acted bool) (drop bool)
+	at func(create int, object []byte, acted bool) (drop bool)
 }
 
 // pass cuts the machine off, or lets it through again.
@@ -340,7 +372,7 @@ func (p *faultProxy) pass(yes bool) {
 }
 
 // watch sets at, and counts from here.
-func (p *faultProxy) watch(at func(create int, acted bool) (drop bool)) {
+func (p *faultProxy) watch(at func(create int, object []byte, acted bool) (drop bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at, p.creates = at, 0
@@ -386,7 +418,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-	drop := create && at != nil && at(n, false)
+	drop := create && at != nil && at(n, body, false)
 	switch {
 	case cut, drop, fault == "lost before":
 		hangUp(w)
@@ -412,7 +444,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
-	drop = create && at != nil && at(n, true)
+	drop = create && at != nil && at(n, body, true)
 	switch {
 	case err != nil, drop, fault == "lost after":
 		hangUp(w)

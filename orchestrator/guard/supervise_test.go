@@ -5,7 +5,6 @@ package guard
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/gob"
 	"fmt"
 	"io"
@@ -48,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // victim runs a command until it is killed, and says who supervises it.
 func victim(command string) {
-	_, err := Run(context.Background(), Command{
+	_, err := Run(victimContext(), Command{
 		Path: "/bin/bash", Args: []string{"bash", "-c", command}, Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH")},
 		Timeout: time.Hour,
 		Started: func(s op.ToolStarted) error {

@@ -1,7 +1,9 @@
 package replica
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +17,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/replica/bucket"
+	"anamnesis/worldstate"
 )
 
 // flaky is a bucket whose requests fail, or act and then fail.
@@ -175,7 +178,7 @@ func TestLargeFileFails(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stored time.Time
-		b := &scripted{Bucket: memory{}, create: func(n int, _ string, act func() error) error {
+		b := &scripted{Bucket: newMemory(), create: func(n int, _ string, act func() error) error {
 			if n == 1 {
 				stored = time.Now()
 				err := act()
@@ -209,30 +212,43 @@ func TestLostAnswer(t *testing.T) {
 }
 
 // memory is a bucket in memory, for tests whose time is not the machine's.
-type memory map[string]string
+type memory struct {
+	mu      sync.Mutex
+	objects map[string]string
+}
 
-func (m memory) Create(_ context.Context, name string, data []byte) error {
-	if _, ok := m[name]; ok {
+func newMemory() *memory { return &memory{objects: make(map[string]string)} }
+
+func (m *memory) Create(_ context.Context, name string, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.objects[name]; ok {
 		return bucket.ErrExists
 	}
-	m[name] = string(data)
+	m.objects[name] = string(data)
 	return nil
 }
 
-func (m memory) Put(_ context.Context, name string, data []byte) error {
-	m[name] = string(data)
+func (m *memory) Put(_ context.Context, name string, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects[name] = string(data)
 	return nil
 }
 
-func (m memory) Get(_ context.Context, name string) ([]byte, error) {
-	if data, ok := m[name]; ok {
+func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if data, ok := m.objects[name]; ok {
 		return []byte(data), nil
 	}
 	return nil, bucket.ErrAbsent
 }
 
-func (m memory) List(_ context.Context, prefix, after string) (names []string, err error) {
-	for name := range m {
+func (m *memory) List(_ context.Context, prefix, after string) (names []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.objects {
 		if strings.HasPrefix(name, prefix) && name > after {
 			names = append(names, name)
 		}
@@ -241,9 +257,187 @@ func (m memory) List(_ context.Context, prefix, after string) (names []string, e
 	return names, nil
 }
 
-func (m memory) Delete(_ context.Context, name string) error {
-	delete(m, name)
+func (m *memory) Delete(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, name)
 	return nil
 }
 
-func (memory) String() string { return "memory" }
+func (*memory) String() string { return "memory" }
+
+// TestTwins: of two processes that would send the same bytes at the same time only one holds the task.
+func TestTwins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, held := newMemory(), 0
+		for range 2 {
+			h, err := Hold(t.Context(), b, Cursor{Task: testTask}, Options{Home: newMachine(t).home})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Safe(t.Context()); err == nil {
+				held++
+			} else if !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+			h.end()
+			<-h.ended
+		}
+		if held != 1 {
+			t.Errorf("%d processes hold the task", held)
+		}
+	})
+}
+
+// TestTake: a task is taken when its log has not grown for a lease of the taker's own clock, or at once when its
+// holder has let it go.
+func TestTake(t *testing.T) {
+	for name, released := range map[string]bool{"killed": false, "released": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newMemory()
+				holder, err := Hold(t.Context(), b, Cursor{Task: testTask}, Options{Home: newMachine(t).home})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := holder.Safe(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				taker := newMachine(t)
+				os.RemoveAll(taker.home.Task(testTask))
+				var killed time.Time
+				go func() {
+					<-time.After(10 * DefaultLease)
+					if killed = time.Now(); released {
+						if err := holder.Close(context.Background()); err != nil {
+							t.Error(err)
+						}
+					}
+					holder.end()
+				}()
+				p, err := Take(t.Context(), b, taker.home, testTask, DefaultLease, func(string) {})
+				if err != nil || p.Last.Released != released {
+					t.Fatalf("%+v, %v", p, err)
+				}
+				waited := time.Since(killed)
+				if killed.IsZero() || released && waited > lookTime || !released && (waited < DefaultLease-DefaultLease/4 || waited > DefaultLease+lookTime) {
+					t.Errorf("taken %v after its holder ended at %v", waited, killed)
+				}
+				<-holder.ended
+			})
+		})
+	}
+}
+
+// first shows the first objects of a task's log only.
+type first struct {
+	bucket.Bucket
+	n int
+}
+
+func (f first) List(ctx context.Context, prefix, after string) ([]string, error) {
+	names, err := f.Bucket.List(ctx, prefix, after)
+	if i := slices.Index(names, logName(testTask, uint64(f.n)+1)); i >= 0 {
+		names = names[:i]
+	}
+	return names, err
+}
+
+// TestContentFirst: whichever object is the last that a holder sent, the snapshots that the stream names are there.
+func TestContentFirst(t *testing.T) {
+	b, one := shared(t, nil), newMachine(t)
+	one.open(b, Cursor{Task: testTask})
+	one.append("task.opened", map[string]string{"task": testTask})
+	for i := range 4 {
+		one.save("f", strings.Repeat(fmt.Sprint(i), 100))
+		if i%2 == 0 {
+			one.safe()
+		}
+		one.append("said", map[string]string{"text": strings.Repeat("large ", 400_000)})
+		one.safe()
+	}
+	names, err := b.List(t.Context(), logPrefix(testTask), "")
+	if err != nil || len(names) < 5 {
+		t.Fatalf("%d objects, %v", len(names), err)
+	}
+	for n := 1; n <= len(names); n++ {
+		two := newMachine(t)
+		os.RemoveAll(two.home.Task(testTask))
+		if _, err := Pull(t.Context(), first{b, n}, two.home, testTask); err != nil {
+			t.Fatalf("the first %d objects: %v", n, err)
+		}
+		w, err := worldstate.Open(two.dir, two.store(), &worldstate.Options{Task: testTask, Home: two.home.User, Moved: []string{one.dir}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := opstream.OpenReader(two.home.Task(testTask), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rec, err := range r.Since(0) {
+			var saved struct{ Commit worldstate.ID }
+			if err = errors.Join(err, json.Unmarshal(rec.Body, &saved)); err == nil && saved.Commit != "" {
+				err = w.Has(t.Context(), saved.Commit)
+			}
+			if err != nil {
+				t.Errorf("the first %d objects, line %d: %v", n, rec.Seq, err)
+			}
+		}
+		r.Close()
+		w.Close()
+	}
+}
+
+// TestDamagedLog: a log with an object that is damaged, missing, in another's place, or of a newer program is refused,
+// and the home's copy ends before it.
+func TestDamagedLog(t *testing.T) {
+	const at = 3
+	for name, damage := range map[string]func(log [][]byte) [][]byte{
+		"missing":  func(log [][]byte) [][]byte { return slices.Delete(log, at-1, at) },
+		"swapped":  func(log [][]byte) [][]byte { log[at-1], log[at] = log[at], log[at-1]; return log },
+		"repeated": func(log [][]byte) [][]byte { return slices.Insert(log, at, log[at-1]) },
+		"cut":      func(log [][]byte) [][]byte { log[at-1] = log[at-1][:700]; return log },
+		"empty":    func(log [][]byte) [][]byte { log[at-1] = nil; return log },
+		"other":    func(log [][]byte) [][]byte { log[at-1] = []byte("hello"); return log },
+		"rewritten": func(log [][]byte) [][]byte {
+			log[at-1] = bytes.Replace(log[at-1], []byte("line 3"), []byte("line 9"), 1)
+			return log
+		},
+		"foreign": func(log [][]byte) [][]byte {
+			log[at-1] = bytes.ReplaceAll(log[at-1], []byte(testTask), []byte("task_2_test"))
+			return log
+		},
+		"newer": func(log [][]byte) [][]byte {
+			log[at-1] = bytes.Replace(log[at-1], []byte(`{"v":1,`), []byte(`{"v":9,`), 1)
+			return log
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, one, two := newMemory(), newMachine(t), newMachine(t)
+			os.RemoveAll(two.home.Task(testTask))
+			one.open(b, Cursor{Task: testTask})
+			for i := range 5 {
+				one.append("said", map[string]string{"text": fmt.Sprintf("line %d", i+1)})
+				one.safe()
+			}
+			one.holder.end()
+			<-one.holder.ended
+			var log [][]byte
+			for n := uint64(1); n <= 5; n++ {
+				log = append(log, []byte(b.objects[logName(testTask, n)]))
+				delete(b.objects, logName(testTask, n))
+			}
+			for i, data := range damage(log) {
+				n := uint64(i + 1)
+				if name == "missing" && n >= at {
+					n++
+				}
+				b.objects[logName(testTask, n)] = string(data)
+			}
+			_, err := Pull(t.Context(), b, two.home, testTask)
+			if want := map[bool]error{true: ErrNewer, false: ErrDamaged}[name == "newer"]; !errors.Is(err, want) || !strings.Contains(err.Error(), testTask) {
+				t.Errorf("pulled: %v", err)
+			}
+		})
+	}
+}
