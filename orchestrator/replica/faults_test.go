@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -389,7 +390,7 @@ func TestContentFirst(t *testing.T) {
 }
 
 // TestDamagedLog: a log with an object that is damaged, missing, in another's place, or of a newer program is refused,
-// and the home's copy ends before it.
+// and pulled once it is whole again.
 func TestDamagedLog(t *testing.T) {
 	const at = 3
 	for name, damage := range map[string]func(log [][]byte) [][]byte{
@@ -422,6 +423,7 @@ func TestDamagedLog(t *testing.T) {
 			}
 			one.holder.end()
 			<-one.holder.ended
+			whole := maps.Clone(b.objects)
 			var log [][]byte
 			for n := uint64(1); n <= 5; n++ {
 				log = append(log, []byte(b.objects[logName(testTask, n)]))
@@ -438,6 +440,25 @@ func TestDamagedLog(t *testing.T) {
 			if want := map[bool]error{true: ErrNewer, false: ErrDamaged}[name == "newer"]; !errors.Is(err, want) || !strings.Contains(err.Error(), testTask) {
 				t.Errorf("pulled: %v", err)
 			}
+			b.objects = whole
+			if p, err := Pull(t.Context(), b, two.home, testTask); err != nil || p.Cursor.Last.N != 5 {
+				t.Errorf("pulled the whole log: %+v, %v", p, err)
+			}
 		})
 	}
+}
+
+// TestNothingBegun: a task that is not begun is not in the bucket, however long that takes.
+func TestNothingBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newMemory()
+		h, err := Hold(t.Context(), b, Cursor{Task: testTask}, Options{Home: newMachine(t).home})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * DefaultLease)
+		if err := h.Close(t.Context()); err != nil || len(b.objects) > 0 {
+			t.Errorf("the bucket has %d objects, %v", len(b.objects), err)
+		}
+	})
 }

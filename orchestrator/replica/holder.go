@@ -169,10 +169,16 @@ func (h *Holder) Err() error {
 
 // Close sends what is left, for as long as ctx lasts, and says in the log that anybody may take the task.
 func (h *Holder) Close(ctx context.Context) error {
-	err := h.Safe(ctx)
+	h.mu.Lock()
+	none := h.cursor.Last.N == 0 && len(h.streams) == 0 // the task could not be begun
+	h.mu.Unlock()
+	var err error
+	if !none {
+		err = h.Safe(ctx)
+	}
 	h.end()
 	<-h.ended
-	if err == nil {
+	if err == nil && !none {
 		err = h.extend(ctx, nil, true)
 	}
 	return err
@@ -198,7 +204,7 @@ func (h *Holder) run(ctx context.Context) {
 		case <-h.wake:
 		case <-timer.C:
 			h.mu.Lock()
-			h.beat = h.beat || !lingers
+			h.beat = h.beat || !lingers && h.cursor.Last.N > 0 // a task without lines is none
 			h.mu.Unlock()
 		}
 		for h.step(ctx) {

@@ -194,9 +194,6 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(p.home.Task(next.Task), 0o700); err != nil { // a holder may have sent no line yet
-		return err
-	}
 	p.Cursor = next
 	return next.write(p.home)
 }
