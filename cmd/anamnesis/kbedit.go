@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"strconv"
 	"strings"
 
@@ -26,37 +27,42 @@ input). A text that is not a valid card is refused with the line and kept. So is
 card that has changed since it was opened.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.onCard(dir, func(cmd *cobra.Command, id string, store *knowledgebase.Store) error {
-			old, fingerprint, err := store.Text(id)
-			if err != nil {
-				return err
-			}
-			d := cardfile.Draft{Path: file}
-			var text []byte
-			if file != "" {
-				text, err = a.desk().Read(file, card.MaxBytes)
-			} else {
-				d, text, err = a.desk().Edit(cmd.Context(), id+".md", old, "name the text with --file")
-			}
-			if err != nil {
-				return exit.Usagef("kb edit: %w", err)
-			}
-			if bytes.Equal(text, old) {
-				d.Drop()
-				a.printf("unchanged %s\n", id)
-				return nil
-			}
-			st, err := store.Edit(cmd.Context(), id, fingerprint, text)
-			if err != nil {
-				return d.WithPath(err, " in %s")
-			}
-			d.Drop()
-			a.warnHistory(store)
-			return a.show(st, func() { a.printf("edited %s\n", st.ID) })
+			return a.editCard(cmd.Context(), store, id, file)
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&file, "file", "", "take the text from this file; - is standard input")
 	return cmd
+}
+
+// editCard changes a card in the user's editor, or to the text of a file.
+func (a *app) editCard(ctx context.Context, store *knowledgebase.Store, id, file string) error {
+	old, fingerprint, err := store.Text(id)
+	if err != nil {
+		return err
+	}
+	d := cardfile.Draft{Path: file}
+	var text []byte
+	if file != "" {
+		text, err = a.desk().Read(file, card.MaxBytes)
+	} else {
+		d, text, err = a.desk().Edit(ctx, id+".md", old, "name the text with --file")
+	}
+	if err != nil {
+		return exit.Usagef("kb edit: %w", err)
+	}
+	if bytes.Equal(text, old) {
+		d.Drop()
+		a.printf("unchanged %s\n", id)
+		return nil
+	}
+	st, err := store.Edit(ctx, id, fingerprint, text)
+	if err != nil {
+		return d.WithPath(err, " in %s")
+	}
+	d.Drop()
+	a.warnHistory(store)
+	return a.show(st, func() { a.printf("edited %s\n", st.ID) })
 }
 
 func (a *app) kbNewCommand(dir *string) *cobra.Command {

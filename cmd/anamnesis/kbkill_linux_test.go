@@ -94,7 +94,7 @@ func (f kbFolder) debris() (left []string) {
 	return left
 }
 
-// newKBFolder holds four drafts, a review of them, and one more to add.
+// newKBFolder holds four drafts and one more to add.
 func newKBFolder(t *testing.T) kbFolder {
 	t.Helper()
 	need(t, exec.Command("git", "--version").Run() == nil, "git")
@@ -107,11 +107,6 @@ func newKBFolder(t *testing.T) kbFolder {
 	}
 	f.run("add", "0.md", "1.md", "2.md", "3.md")
 	f.remote()
-	doc := f.run("review", "--print")
-	doc = strings.Replace(strings.Replace(doc, "state: draft", "state: reviewed", 2), "id: k3", "id: k3\nsupersedes: [k2]", 1)
-	if err := os.WriteFile(filepath.Join(f.dir, "review.md"), []byte(doc), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	return f
 }
 
@@ -194,7 +189,7 @@ func TestKillCards(t *testing.T) {
 	t.Parallel()
 	f := newKBFolder(t)
 	kills := 0
-	for _, verb := range [][]string{{"add", "4.md"}, {"review", "--apply", "review.md"}, {"supersede", "k0", "k1", "k3"}, {"sync", "../remote.git"}, {"rebuild"}} {
+	for _, verb := range [][]string{{"add", "4.md"}, {"approve", "k0", "k1"}, {"supersede", "k0", "k1", "k3"}, {"sync", "../remote.git"}, {"rebuild"}} {
 		if verb[0] == "rebuild" {
 			f.fill(indexedCards)
 		}

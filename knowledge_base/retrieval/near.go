@@ -18,9 +18,6 @@ type Neighbour struct {
 	// Lexical is the smaller of what share of its own BM25 score each of the
 	// two makes the other, 0 to 1: what both say in the same words.
 	Lexical float64 `json:"lexical"`
-	// Opposed: one of the two negates or reverses what the other says, as far
-	// as single words tell.
-	Opposed bool `json:"opposed,omitempty"`
 }
 
 const (
@@ -31,8 +28,8 @@ const (
 	relatedLexical = 0.25
 )
 
-// IsDuplicate reports whether the two probably say the same, so that a user should
-// look at them side by side.
+// IsDuplicate reports whether the two probably say the same, or the opposite in the same words, so
+// that a user should look at them side by side.
 func (n Neighbour) IsDuplicate() bool { return n.Lexical >= sameLexical }
 
 // Related reports whether the two probably are about one thing.
@@ -69,7 +66,6 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, e
 		clear(words)
 		x.scoreText(x.docs[other].Text(), words)
 		near[i].Lexical = min(near[i].Lexical, words[slot]/words[other])
-		near[i].Opposed = opposed(text, x.docs[other].Text())
 	}
 	sortNear(near)
 	return near[:min(k, len(near))], nil

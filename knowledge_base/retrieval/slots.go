@@ -1,11 +1,26 @@
 package retrieval
 
-import "anamnesis/knowledge_base/retrieval/internal/lexical"
+import (
+	"slices"
+	"strings"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
+)
 
 // repeats is the share of the shorter text's words that another must have for the
 // two to share a place in an answer; no two of testdata/cards and
 // testdata/lessons, which are about different things, have it.
 const repeats = 0.75
+
+// negations are words of which nearly the same text with one says the opposite of one without.
+const negations = "not never no cannot avoid without dont 不要 不能 不会 禁止 避免 切勿 不应 无法"
+
+// denies reports whether a text has one of the negations.
+func denies(text string) (found bool) {
+	text = strings.NewReplacer("n't", " not", "n’t", " not").Replace(strings.ToLower(text))
+	lexical.Words(text, func(w string) { found = found || slices.Contains(strings.Fields(negations), w) })
+	return found
+}
 
 // shareSlots returns the first k of found, where what nearly repeats an earlier one
 // occurs with it. What denies the other has a place of its own.
@@ -17,7 +32,7 @@ func (x *Index) shareSlots(found []Found, k int) []Found {
 		own := contentWords(text)
 		with := -1
 		for i := range out {
-			if with < 0 && overlap(own, said[i]) >= repeats && !opposed(text, x.docs[x.slots[out[i].ID]].Text()) {
+			if with < 0 && overlap(own, said[i]) >= repeats && denies(text) == denies(x.docs[x.slots[out[i].ID]].Text()) {
 				with = i
 			}
 		}

@@ -1,3 +1,5 @@
+// Package review decides about cards: which of them wait for a user and what is known of them, the
+// decisions, and a desk at which they can be taken back.
 package review
 
 import (

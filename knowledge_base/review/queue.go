@@ -30,6 +30,15 @@ func doubted(e knowledgebase.Entry) bool {
 	return e.State == card.Reviewed && e.Counts.Refutes()
 }
 
+// Item is a card that waits for a decision.
+type Item struct {
+	ID          string     `json:"id"`
+	State       card.State `json:"state"`
+	Fingerprint string     `json:"fingerprint"` // of Text
+	Text        []byte     `json:"-"`
+	Notes       []string   `json:"notes"` // one line each
+}
+
 // Queue returns the first n of the waiting cards with what a reader should know
 // of them. more tells how many wait beyond.
 func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item, more int, err error) {
@@ -40,10 +49,7 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
-		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: Uses(e.Counts)}
-		for i, n := range Notes(store, e) {
-			it.Notes = slices.Insert(it.Notes, i, n.What+n.How)
-		}
+		it := Item{ID: e.ID, State: e.State, Fingerprint: fingerprint, Text: text, Notes: append(Notes(store, e), Uses(e.Counts)...)}
 		for _, id := range e.Contradicts {
 			it.Notes = append(it.Notes, quoted(store, id)...)
 		}
@@ -52,14 +58,8 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
 		for _, m := range near {
-			switch {
-			case slices.Contains(e.Generalizes, m.ID), slices.Contains(e.Contradicts, m.ID):
-				// named above
-			case m.Opposed:
-				it.Notes = append(it.Notes, fmt.Sprintf("may say the opposite of %s – decide which holds: state: retired ends this one, retiring %s the other; "+
-					"contradicts: [%s] shows both; supersedes: [%s] where they agree after all", about(store, m.ID), m.ID, m.ID, m.ID))
-			default:
-				it.Notes = append(it.Notes, fmt.Sprintf("may say the same as %s – to merge them here: supersedes: [%s]", about(store, m.ID), m.ID))
+			if !slices.Contains(e.Generalizes, m.ID) && !slices.Contains(e.Contradicts, m.ID) { // named above
+				it.Notes = append(it.Notes, "may say the same as, or the opposite of, "+about(store, m.ID))
 			}
 		}
 		items = append(items, it)
@@ -88,33 +88,26 @@ func quoted(store *knowledgebase.Store, id string) []string {
 	return out
 }
 
-// Note is a fact about a card. What says it in plain words; How says by which line of the card's
-// text, or by which command, it is decided. Either may be empty.
-type Note struct{ What, How string }
-
 // Notes are what a reader should know of a card beside its text and beside the
-// cards it resembles.
-func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []Note {
-	var out []Note
+// cards it resembles, a line each.
+func Notes(store *knowledgebase.Store, e knowledgebase.Entry) (out []string) {
 	if e.Tainted && e.State == card.Draft {
-		out = append(out, Note{"drawn from outside text: no other task is shown it before you approve it, and exports leave it out",
-			"; 'tainted: false' in its header states that you checked the text, and exports take it then"})
+		out = append(out, "drawn from outside text: no other task is shown it before you approve it, and exports leave it out")
 	}
 	if e.Expired {
-		out = append(out, Note{"past its date: approve it again if it still holds, or retire it", " (here: delete the line expires, or write state: retired)"})
+		out = append(out, "past its date: approve it again if it still holds, or retire it")
 	}
 	if doubted(e) {
-		out = append(out, Note{fmt.Sprintf("%d tasks that were shown it contradicted it: approve it again if it still holds, or retire it", e.Counts.Contradicted), ""})
+		out = append(out, fmt.Sprintf("%d tasks that were shown it contradicted it: approve it again if it still holds, or retire it", e.Counts.Contradicted))
 	}
 	for _, id := range e.Contradicts {
-		out = append(out, Note{"contradicts " + about(store, id), fmt.Sprintf(" – decide which holds: state: retired ends this one, retiring %s the other", id)})
+		out = append(out, "contradicts "+about(store, id))
 	}
 	if len(e.Generalizes) > 0 {
-		out = append(out, Note{What: fmt.Sprintf("drawn from %d cards, which stay as they are; no task is shown it before you approve it", len(e.Generalizes))})
+		out = append(out, fmt.Sprintf("drawn from %d cards, which stay as they are; no task is shown it before you approve it", len(e.Generalizes)))
 		for _, id := range e.Generalizes {
-			out = append(out, Note{What: "instance " + about(store, id)})
+			out = append(out, "instance "+about(store, id))
 		}
-		out = append(out, Note{How: fmt.Sprintf("to have it take their place: supersedes: [%s]", strings.Join(e.Generalizes, ", "))})
 	}
 	return out
 }

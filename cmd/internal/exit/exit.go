@@ -77,8 +77,7 @@ func Code(err error) int {
 	switch {
 	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*attention.TableError)):
 		return Usage
-	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*review.StateError)),
-		errors.As(err, new(*review.StaleError)):
+	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*review.StateError)):
 		return Refused
 	}
 	for _, c := range []struct {

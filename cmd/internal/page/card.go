@@ -144,7 +144,7 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	}
 	for _, e := range s.store.List() {
 		if e.ID == id {
-			v.note(review.Notes(s.store, e))
+			v.Notes = review.Notes(s.store, e)
 			v.Uses = e.Counts
 		}
 	}
@@ -168,15 +168,6 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	v.Can = map[string]bool{string(review.Approve): !gone, string(review.Reject): c.State == card.Draft,
 		string(review.Retire): c.State == card.Reviewed, string(review.Restore): gone, string(review.Supersede): !gone}
 	return v, nil
-}
-
-// note enters what a reader should know, in plain words.
-func (v *cardView) note(notes []review.Note) {
-	for _, n := range notes {
-		if n.What != "" {
-			v.Notes = append(v.Notes, n.What)
-		}
-	}
 }
 
 // instances returns the cards that one was drawn from and that it could replace.
@@ -284,7 +275,7 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 		if err != nil {
 			return nil, err
 		}
-		near := nearCard{ID: n.ID, Title: c.Title(), State: c.State, Seen: seen, Same: n.IsDuplicate(), Opposed: n.Opposed}
+		near := nearCard{ID: n.ID, Title: c.Title(), State: c.State, Seen: seen, Same: n.IsDuplicate()}
 		for label, text := range c.Bullets() {
 			near.First = label + ": " + strings.ReplaceAll(text, "`", "")
 			break

@@ -211,18 +211,13 @@ func (o *Printer) Synced(got *knowledgebase.Synced) {
 	o.Printf("%d files taken in, %d conflicts, %s\n", len(got.Paths), len(got.Conflicts)+len(got.Renamed), pushed)
 }
 
-// Reviewed says what a review did.
-func (o *Printer) Reviewed(out *review.Outcome) {
-	for _, n := range []struct {
-		what string
-		ids  []string
-	}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded},
-		{"changed", out.Changed}} {
-		if len(n.ids) > 0 {
-			o.Printf("%s %s\n", n.what, strings.Join(n.ids, " "))
-		}
+// Waiting prints a card that waits for a review: its id and state, what a reader should know, its text.
+func (o *Printer) Waiting(it review.Item) {
+	o.Printf("=== %s (%s)\n", it.ID, it.State)
+	for _, note := range it.Notes {
+		o.Printf("%%%% %s\n", view.Line(note, 1000))
 	}
-	o.Printf("%d left as they are\n", len(out.Left))
+	o.Printf("%s\n", view.Clean(strings.TrimSpace(string(it.Text))))
 }
 
 // Added says what became of a card's file.
