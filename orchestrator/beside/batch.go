@@ -229,35 +229,3 @@ func (im *Importer) ImportAll(ctx context.Context, b Batch, progress func(done, 
 	progress(len(b.Todo), len(b.Todo))
 	return r, nil
 }
-
-// importTurn imports a session from its file when a turn ends. Sessions in the home directory
-// and in "/" are recorded so, by their calls alone: these directories are no worlds.
-func importTurn(ctx context.Context, svc *session.Service, agent sessions.Agent, data []byte, dir string) error {
-	e, err := decodeEvent(agent, data)
-	if err != nil || e.Name != "Stop" && e.Name != "SessionEnd" {
-		return err
-	}
-	files := []string{e.TranscriptPath}
-	if e.TranscriptPath == "" { // Kimi Code does not name it
-		if files, err = sessions.Find(agent, svc.Home.User, os.Getenv); err != nil {
-			return err
-		}
-		files = slices.DeleteFunc(files, func(f string) bool { return !strings.Contains(f, e.SessionID) })
-	}
-	unlock, err := lockWorld(ctx, svc.Home, dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	im := NewImporter(svc)
-	for _, f := range files {
-		s, failed := sessions.Read(f)
-		if failed == nil {
-			_, failed = im.Import(ctx, s, f)
-		}
-		if !errors.Is(failed, sessions.ErrLeftOut) {
-			err = errors.Join(err, failed)
-		}
-	}
-	return err
-}

@@ -45,11 +45,8 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 		return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
 	}
 	dir := root(h, agent, of)
-	if dir == "" || recordingOff(h, dir) {
+	if dir == "" || dir == h.User || dir == "/" || recordingOff(h, dir) { // the home directory is no world
 		return nil
-	}
-	if !isWorld(h, dir) {
-		return errors.Join(rememberSession(h, agent, of.SessionID, dir), importTurn(ctx, svc, agent, data, dir))
 	}
 	if of.Name == contextCut {
 		reply, err := cutReply(svc, recordedIn(h, agent, of.SessionID, dir))
@@ -102,9 +99,6 @@ func root(h taskdir.Home, agent sessions.Agent, e head) string {
 		}
 	}
 }
-
-// isWorld reports whether a session's directory gets snapshots.
-func isWorld(h taskdir.Home, dir string) bool { return dir != h.User && dir != "/" }
 
 // beganIn returns the directory that a session was last recorded in; empty if it never was.
 func beganIn(h taskdir.Home, agent sessions.Agent, id string) string {

@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -21,20 +20,8 @@ import (
 func SessionsOf(h taskdir.Home, agent sessions.Agent) ([]taskdir.Summary, error) {
 	all, err := taskdir.Summaries(h)
 	return slices.DeleteFunc(all, func(t taskdir.Summary) bool {
-		return t.Agent != string(agent) || t.Imported && !importedByHooks(h, t.ID)
+		return t.Agent != string(agent) || t.Imported
 	}), err
-}
-
-// importedByHooks reports whether a session, or the one that it is a part of, is recorded from its
-// file: see importTurn.
-func importedByHooks(h taskdir.Home, task string) bool {
-	st, err := taskdir.ReadState(h, task)
-	if err != nil || st.Opened.Origin == nil {
-		return false
-	}
-	agent, id := sessions.Agent(st.Opened.Origin.Agent), st.Opened.Origin.Session
-	dir := cmp.Or(beganIn(h, agent, id), beganIn(h, agent, id[:max(0, strings.LastIndexByte(id, '_'))]))
-	return dir != "" && !isWorld(h, dir)
 }
 
 // Purge deletes sessions with their snapshots: the whole store if no other task uses it,

@@ -216,6 +216,7 @@ func TestOff(t *testing.T) {
 	b := newAgent(t)
 	b.dir = b.svc.Home.User
 	b.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	b.hook("Stop", nil)
 	c := newAgent(t)
 	if err := beside.Pause(c.svc.Home); err != nil {
 		t.Fatal(err)
