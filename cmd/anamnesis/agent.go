@@ -10,7 +10,6 @@ import (
 	assets "anamnesis"
 	"anamnesis/cmd/internal/console"
 	"anamnesis/cmd/internal/settings"
-	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -51,16 +50,6 @@ func (a *app) chooseModel(ctx context.Context, name, baseURL string) (*session.M
 		fmt.Fprintln(a.stderr, m.Banner)
 	}
 	return m, err
-}
-
-// streamSecrets returns the known secrets of a stream's owner; without a home those of the
-// environment.
-func (a *app) streamSecrets(o taskdir.Owner) []redact.Secret {
-	svc, err := a.service()
-	if err != nil {
-		return session.EnvironSecrets(a.getenv, o.Redact)
-	}
-	return svc.TaskSecrets(o.Dir, o.Redact)
 }
 
 // tty returns this process's terminal.

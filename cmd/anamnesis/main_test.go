@@ -3,12 +3,19 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"anamnesis/opstream"
 	"anamnesis/orchestrator/guard"
 )
 
@@ -20,7 +27,32 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(peakEnv); file != "" {
 		peakMain(file)
 	}
-	testscript.Main(m, map[string]func(){"anamnesis": main})
+	testscript.Main(m, map[string]func(){"anamnesis": main, "append": appendMain})
+}
+
+// appendMain appends each line of the standard input to a stream as the body of an operation, and prints its number once
+// it is durable: append DIR KIND [STEP].
+func appendMain() {
+	step := 0
+	if len(os.Args) > 3 {
+		step, _ = strconv.Atoi(os.Args[3])
+	}
+	log, err := opstream.Open(os.Args[1], nil)
+	if err == nil {
+		lines := bufio.NewScanner(os.Stdin)
+		lines.Buffer(nil, opstream.MaxBodyBytes+1)
+		for err == nil && lines.Scan() {
+			var seq uint64
+			if seq, err = log.Append(context.Background(), opstream.Entry{Kind: os.Args[2], Step: step, Body: bytes.Clone(lines.Bytes())}); err == nil {
+				fmt.Println(seq)
+			}
+		}
+		err = errors.Join(err, log.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // TestScripts runs the user stories: one txtar script a story, each against

@@ -4,30 +4,22 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/stream"
 	"anamnesis/opstream"
-	"anamnesis/orchestrator/redact"
-	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/taskdir"
 )
 
-// opsDefaultWait is how long `ops append` waits for another writer.
-const opsDefaultWait = 10 * time.Second
-
-// opsCommand is the plumbing of operation streams, for hooks and scripts.
+// opsCommand is the plumbing of operation streams, for scripts.
 func (a *app) opsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
-		Short: "Append to, read, verify and follow an operation stream",
+		Short: "Read, verify and follow an operation stream",
 	}
-	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand())
+	cmd.AddCommand(a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand())
 	return cmd
 }
 
@@ -43,49 +35,6 @@ func (a *app) opsVerb(cmd *cobra.Command, do func(ctx context.Context, dir strin
 		return exit.Stream(do(cmd.Context(), dir))
 	}
 	return cmd
-}
-
-func (a *app) opsAppendCommand() *cobra.Command {
-	var in stream.Appender
-	var wait time.Duration
-	cmd := &cobra.Command{
-		Use:   "append --dir DIR --kind KIND",
-		Short: "Append one operation for each JSON object on a line of standard input",
-		Long: `Append one operation for each JSON object on a line of standard input, and print each one's
-number once it is durable. A line that is not a JSON object ends the command; operations whose
-number was printed are kept. Secrets are replaced by markers before anything is written, with
-the key in DIR/vault.jsonl, which is created if it is missing. A task's stream accepts only
-kinds of other programs, such as x.note.`,
-	}
-	cmd.Flags().StringVar(&in.Kind, "kind", "", "kind of the operations (required)")
-	cmd.Flags().IntVar(&in.Step, "step", 0, "step the operations belong to")
-	cmd.Flags().DurationVar(&wait, "wait", opsDefaultWait, "how long to wait for another writer")
-	return a.opsVerb(cmd, func(ctx context.Context, dir string) error {
-		if in.Kind == "" {
-			return exit.Usagef("name the operations' kind with --kind; see 'anamnesis ops append --help'")
-		}
-		if wait < 0 {
-			return exit.Usagef("--wait %s is negative", wait)
-		}
-		return a.opsAppend(ctx, dir, wait, in)
-	})
-}
-
-func (a *app) opsAppend(ctx context.Context, dir string, wait time.Duration, in stream.Appender) error {
-	in.Secrets = func(owner taskdir.Owner) []redact.Secret {
-		if unset := session.Unset(a.getenv, owner.Task, owner.Redact); unset != "" {
-			a.warn(unset)
-		}
-		return a.streamSecrets(owner)
-	}
-	in.Recovered = func(r *opstream.Recovery) {
-		a.notef("the end of %s was torn at byte %d: %d bytes were set aside in %s", r.File,
-			r.Offset, r.Bytes, r.SavedAs)
-	}
-	in.Durable = func(seq uint64) error {
-		return errors.Join(a.show(map[string]uint64{"seq": seq}, func() { a.println(seq) }), a.printer.Failed)
-	}
-	return in.Append(ctx, dir, wait, a.stdin)
 }
 
 func (a *app) opsCatCommand() *cobra.Command {

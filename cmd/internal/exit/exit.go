@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/attention"
-	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/review"
@@ -89,7 +88,7 @@ func Code(err error) int {
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
 			taskdir.ErrSubagent, taskdir.ErrImported,
-			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind, hook.ErrBlocked,
+			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, hook.ErrBlocked,
 			replica.ErrLost, bucket.ErrRefused, taskdir.ErrKept,
 		}},
 		{Usage, []error{

@@ -136,11 +136,11 @@ func Stream(err error) error {
 	var remedy string
 	switch {
 	case errors.Is(err, opstream.ErrLocked):
-		code, remedy = Refused, "wait for it to end, or for longer with --wait"
+		code, remedy = Refused, "wait for it to end"
 	case errors.Is(err, opstream.ErrCorrupt):
 		code, remedy = Corrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints the intact part; nothing was changed"
 	case errors.Is(err, opstream.ErrNotFound):
-		code, remedy = Usage, "check --dir; 'anamnesis ops append' makes a new stream"
+		code, remedy = Usage, "check --dir; a task's stream is in the folder tasks/TASK of the state folder"
 	case errors.Is(err, opstream.ErrVersion):
 		code, remedy = Usage, "use the program that wrote it, or a newer one"
 	default:

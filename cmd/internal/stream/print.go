@@ -1,5 +1,6 @@
 //go:build unix
 
+// Package stream picks and prints the records of a stream.
 package stream
 
 import (

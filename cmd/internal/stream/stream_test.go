@@ -9,80 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"anamnesis/opstream"
-	"anamnesis/orchestrator/redact"
-	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/taskdir"
 )
-
-// TestAppend: which lines of which kinds are appended to whose streams. What came before a bad line stays.
-func TestAppend(t *testing.T) {
-	const task = `{"task":"t","dir":"/w"}`
-	for _, tt := range []struct {
-		name, kind string
-		ofTask     bool
-		in         string
-		want       string // bodies
-		usage      bool   // the error is the user's
-		err        string
-	}{
-		{name: "own kind", kind: "x.note", in: "{\"a\":1}\n\n  \n{\"a\":2}", want: `{"a":1} {"a":2}`},
-		{name: "own kind in a task", kind: "x.note", ofTask: true, in: `{"a":1}`, want: task + ` {"a":1}`},
-		{name: "known kind", kind: "user.said", in: `{"text":"go","source":"request"}`, want: `{"text":"go","source":"request"}`},
-		{name: "known kind of a task", kind: "user.said", ofTask: true, in: `{"text":"go"}`, want: task, err: "kind user.said in the stream of task t; use a kind of your own, such as x.user.said"},
-		{name: "seal", kind: "log.sealed", in: `{}`, err: "only the program writes that: kind log.sealed in the stream;"},
-		{name: "no JSON", kind: "x.note", in: "{\"a\":1}\n{", want: `{"a":1}`, usage: true, err: "line 2 of standard input: "},
-		{name: "no object", kind: "x.note", in: "\n7", usage: true, err: "line 2 of standard input: "},
-		{name: "not readable as the kind", kind: "user.said", in: `{"text":7}`, usage: true, err: "line 1 of standard input: "},
-		{name: "too long", kind: "x.note", in: "{}\n{\"a\":\"" + strings.Repeat("x", opstream.MaxBodyBytes) + `"}`, want: "{}", usage: true, err: "line 2 of standard input: "},
-		{name: "secret", kind: "x.note", in: `{"a":"word s3cr3t-value-1234"}`, want: `{"a":"word [redacted:token:`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := newStream(t)
-			if tt.ofTask {
-				add(t, dir, "task.opened", task)
-			}
-			var durable []uint64
-			a := appender(tt.kind)
-			a.Durable = func(seq uint64) error { durable = append(durable, seq); return nil }
-			err := a.Append(t.Context(), dir, 0, strings.NewReader(tt.in))
-			if (err == nil) != (tt.err == "") || err != nil && (!strings.Contains(err.Error(), tt.err) || errors.As(err, new(*session.UsageError)) != tt.usage) {
-				t.Errorf("error %v, want %q", err, tt.err)
-			}
-			got := bodies(t, dir)
-			if !strings.HasPrefix(strings.Join(got, " "), tt.want) || tt.want == "" && len(got) > 0 {
-				t.Errorf("appended %q, want %q", got, tt.want)
-			}
-			if tt.ofTask {
-				got = got[1:]
-			}
-			if len(durable) != len(got) {
-				t.Errorf("%d operations are said to be durable, of %d", len(durable), len(got))
-			}
-		})
-	}
-}
-
-// TestAppendFails: an input that breaks off and a reader of the numbers that goes away end it, and what is durable stays.
-func TestAppendFails(t *testing.T) {
-	gone := errors.New("gone")
-	dir := newStream(t)
-	a := appender("x.note")
-	a.Durable = func(uint64) error { return gone }
-	if err := a.Append(t.Context(), dir, 0, strings.NewReader("{}\n{}\n")); !errors.Is(err, gone) {
-		t.Errorf("%v, want %v", err, gone)
-	}
-	a = appender("x.note")
-	if err := a.Append(t.Context(), dir, 0, io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(gone))); !errors.Is(err, gone) || !strings.HasPrefix(err.Error(), "read standard input") {
-		t.Errorf("%v, want %v", err, gone)
-	}
-	if got := bodies(t, dir); len(got) != 2 {
-		t.Errorf("%q, want two", got)
-	}
-}
 
 // TestCat: records are printed from a number on, of one kind or all, as text or JSON; a torn end is not an error.
 func TestCat(t *testing.T) {
@@ -175,16 +105,6 @@ func newStream(t *testing.T) string {
 	return dir
 }
 
-// appender knows one secret.
-func appender(kind string) *Appender {
-	return &Appender{
-		Kind: kind, Recovered: func(*opstream.Recovery) {}, Durable: func(uint64) error { return nil },
-		Secrets: func(taskdir.Owner) []redact.Secret {
-			return []redact.Secret{{Kind: "TOKEN", Value: "s3cr3t-value-1234"}}
-		},
-	}
-}
-
 // add appends kinds and bodies as the program does.
 func add(t *testing.T, dir string, records ...string) {
 	t.Helper()
@@ -198,23 +118,4 @@ func add(t *testing.T, dir string, records ...string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// bodies returns the bodies in a stream but for those of its log.
-func bodies(t *testing.T, dir string) (all []string) {
-	t.Helper()
-	r, err := opstream.OpenReader(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for rec, err := range r.Since(0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasPrefix(rec.Kind, logKinds) {
-			all = append(all, string(rec.Body))
-		}
-	}
-	return all
 }

@@ -31,7 +31,6 @@ const (
 	roleWrite     = "write"
 	roleCareless  = "write without sync"
 	roleFail      = "write until the disk fails"
-	roleProgram   = "have the program write until the disk fails"
 	roleUnmount   = "unmount"
 	callsPerLife  = 14
 	streamDirName = "log"
@@ -49,8 +48,6 @@ func TestMain(m *testing.M) {
 		err = writeLife(role == roleCareless)
 	case roleFail:
 		err = failLife()
-	case roleProgram:
-		err = programLife()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
