@@ -67,7 +67,7 @@ func words(k remedy.Kind) string {
 		remedy.Resume:          "'anamnesis resume %' continues it",
 		remedy.Request:         "'anamnesis resume % \"…\"' continues it with your words",
 		remedy.Relocate:        "'anamnesis resume % --dir DIR' continues in a directory that you name",
-		remedy.ContinueKept:   "'anamnesis resume %' continues it there",
+		remedy.ContinueKept:    "'anamnesis resume %' continues it there",
 		remedy.RelocateOrMake:  "if it was moved, 'anamnesis resume % --dir DIR' continues there; else put it back, or 'anamnesis world restore --task % STEP' recreates it",
 		remedy.FinishJump:      "'anamnesis resume %' makes it, 'anamnesis world abandon --task %' ends it and leaves the files",
 		remedy.RestoreFiles:    "'anamnesis world restore --task % STEP' brings the files alone back",

@@ -288,7 +288,9 @@ func (s *Settings) approved(h taskdir.Home, needs consent.Approval) (bool, error
 	ok := slices.ContainsFunc(given, func(a consent.Approval) bool { return a.Covers(needs) })
 	if !ok {
 		s.Missing = append(s.Missing, needs)
-		s.Changed = s.Changed || slices.ContainsFunc(given, func(a consent.Approval) bool { return needs.Kind == "config" && a.Kind == needs.Kind && a.Dir == needs.Dir })
+		s.Changed = s.Changed || slices.ContainsFunc(given, func(a consent.Approval) bool {
+			return needs.Kind == "config" && a.Kind == needs.Kind && a.Dir == needs.Dir
+		})
 	}
 	return ok, err
 }
