@@ -158,12 +158,15 @@ func TestOverlays(t *testing.T) {
 
 // TestLowers: rows that no user approved make spans and windows smaller, and nothing else.
 func TestLowers(t *testing.T) {
-	user := Overlay{Name: "user", Data: []byte("version: 1\nrows:\n" + row("mine", "9000"))}
-	project := Overlay{Name: "project", Lowers: true, Data: []byte("version: 1\nrows:\n" + row("mine", "2000") + row("gpt-4o", "90000") + strings.ReplaceAll(row("new", "30000"), "o200k", "cl100k"))}
+	user := Overlay{Name: "user", Data: []byte("version: 1\nrows:\n" + row("mine", "9000") + row("same", "9000"))}
+	project := Overlay{Name: "project", Lowers: true, Data: []byte("version: 1\nrows:\n" + row("mine", "2000") + row("gpt-4o", "90000") + row("same", "9000") + strings.ReplaceAll(row("new", "30000"), "o200k", "cl100k"))}
 	table := builtin(t, user, project)
 	base := builtin(t, user)
 	if s := table.Lookup("mine"); s.EAS != 2000 || s.Origin != "project" || !s.Known || s.Ignored != 0 {
 		t.Errorf("a smaller span does not count: %+v", s)
+	}
+	if s := table.Lookup("same"); s.EAS != 9000 || s.Ignored != 0 || s.Origin != "user" {
+		t.Errorf("an equal span is one that was ignored: %+v", s)
 	}
 	for model, ignored := range map[string]int{"gpt-4o": 90000, "new": 30000} {
 		got, want := table.Lookup(model), base.Lookup(model)

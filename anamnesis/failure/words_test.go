@@ -9,17 +9,31 @@ import (
 func TestNamesError(t *testing.T) {
 	for _, line := range []string{
 		"E x", "e\tx", "undefined: yyNewParser", "TypeError: x", "java.lang.Exception: x", "xerror: 1", "UnhandledRejection [x]", "I can't", "could not", "can not",
-		"not found", "does not exist", "doesn't exist", "no such", "time out", "timed out", "timeout", "assertEqual(a, b)", "ASSERTION", "want 4", "中文错误：", "失败",
+		"not found", "does not exist", "doesn't exist", "no such", "time out", "timed out", "timeout", "assertEqual(a, b)", "ASSERTION", "want 4", "error", "error`", "error{", "error@", "error[", "error/", "/error", "`error", "{error", "an error.", "e9:error", "中文错误：", "失败",
 	} {
 		if !namesError(line) {
 			t.Errorf("%q says what went wrong", line)
 		}
 	}
 	for _, line := range []string{
-		"", "E", "Ex", "ok", "KeyErrors2", "can’t", "cant", "could  not", "notfound", "timed  out", "reassert", "unwanted", "wants", "a_error", "error_", "a.go:12:", "x.y:z",
+		"", "E", "Ex", "ok", "KeyErrors2", "can’t", "cant", "could  not", "notfound", "timed  out", "reassert", "unwanted", "wants", "a_error", "error_", "errora", "errorz", "errorA", "errorZ", "error0", "error9", "aerror", "zerror", "0error", "9error", "a.go:12:", "x.y:z",
 	} {
 		if namesError(line) {
 			t.Errorf("%q says nothing", line)
+		}
+	}
+}
+
+// TestEvidence: how much a line that no rule knows says of what went wrong.
+func TestEvidence(t *testing.T) {
+	for line, want := range map[string]int{
+		"": 0, "=====": 0, "-- . --": 0, "e": 0,
+		"all is well":       plain,
+		"raise ValueError(": plain, "if error {": plain + 1, "expected(": plain + 1, "when failed {": plain + 1, "    failed when:": plain + 1, "    failed when": named, "when it failed:": certain,
+		"the build failed": named,
+	} {
+		if got := evidence(line); got != want {
+			t.Errorf("%q: %d, want %d", line, got, want)
 		}
 	}
 }

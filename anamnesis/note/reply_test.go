@@ -32,6 +32,14 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %d findings, %v; want %d, failing %v", tt.name, len(rep.Notes.Findings), err, tt.findings, tt.fails)
 		}
 	}
+	for _, field := range []string{"failure_causes", "falsified", "findings", "verified", "untried", "advice", "cards"} { // each alone is an answer
+		if _, err := Decode(`{"` + field + `":[]}`); err != nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if _, err := Decode(`{"other":[]}`); err == nil {
+		t.Error("an object without any of the fields is an answer")
+	}
 	rep, err := Decode(`{"falsified":[{"action":"a","confidence":0.9,"ops":["12","op 13","14-15","ops 16",17.0,"x",null,-1]}]}`)
 	if err != nil || !slices.Equal(rep.Notes.Falsified[0].Ops, []uint64{0, 1, 12, 13, 14, 15, 16, 17}) || rep.Notes.Falsified[0].Confidence != ConfidenceHigh {
 		t.Errorf("lenient numbers: %+v, %v", rep.Notes.Falsified, err)

@@ -46,7 +46,7 @@ func ownSimple(s Simple, dir string) bool {
 		switch {
 		case r.Op == "<<" || r.Op == "<<-" || r.Op == "<<<":
 			input += r.File.Text
-		case strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || !r.Writes() && (!ok || len(to) > 1 && outsideWord(to, dir)):
+		case strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || !r.Writes() && (!ok || outsideWord(to, dir)):
 			return false
 		}
 	}

@@ -52,4 +52,9 @@ func TestRemoved(t *testing.T) {
 	if got, want := missing(), []string{"oldName", "soonName"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+	write("a.go", "nothing of it")
+	write("new.go", "nothing of it")
+	if got, want := missing(), []string{"oldName", "soonName", "keptName", "movedName"}; !slices.Equal(got, want) {
+		t.Errorf("where none is left: %q, want %q", got, want)
+	}
 }

@@ -142,6 +142,26 @@ func TestCommandRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedFiles: a rule about redirections finds the files that a command reads or writes by one, and nothing else.
+func TestRefusedFiles(t *testing.T) {
+	for _, row := range []struct {
+		rule, command string
+		want          Verdict
+	}{
+		{"deny:Bash(> /etc/*)", "echo x > /etc/passwd", Refuse}, {"deny:Bash(> /etc/*)", "echo x >> /etc/passwd", Refuse}, {"deny:Bash(> /etc/*)", "echo x &> /etc/passwd", Refuse},
+		{"deny:Bash(> /etc/*)", "echo x >| /etc/passwd", Refuse}, {"deny:Bash(> /etc/*)", "cat <> /etc/passwd", Refuse}, {"deny:Bash(> /etc/*)", "echo x > /tmp/a/../../etc/b", Refuse},
+		{"deny:Bash(> /etc/*)", "cat < /etc/passwd", Allow}, {"deny:Bash(> /etc/*)", "cat /etc/passwd", Allow}, {"deny:Bash(> /etc/*)", "echo x > etc/passwd", Allow},
+		{"deny:Bash(> /etc/*)", `echo x > "$F"`, Ask}, {"deny:Bash(> /etc/*)", `cat < "$F"`, Allow}, {"deny:Bash(> /etc/*)", `cat 2>&1`, Allow},
+		{"deny:Bash(> *)", "ls > log", Refuse}, {"deny:Bash(> *)", "ls 2>&1", Allow}, {"deny:Bash(> *)", "ls 2>&-", Allow}, {"deny:Bash(> *)", "ls >& log", Refuse}, {"deny:Bash(> *)", `ls >& "$F"`, Refuse},
+		{"deny:Bash(< /etc/*)", "cat < /etc/passwd", Refuse}, {"deny:Bash(< /etc/*)", "cat <<< /etc/passwd", Allow}, {"deny:Bash(< /etc/*)", "cat <<X\n/etc/passwd\nX", Allow},
+		{"deny:Bash(< /etc/*)", "echo x > /etc/passwd", Allow}, {"deny:Bash(< *)", "cat <&0", Allow}, {"deny:Bash(< *)", "cat", Allow},
+	} {
+		if d := Decide(ModeAuto, Facts{Tool: "Bash", Command: row.command}, rulesOf(t, row.rule)); d.Verdict != row.want {
+			t.Errorf("%s: %q is decided %s by %s, want %s", row.rule, row.command, d.Verdict, d.By, row.want)
+		}
+	}
+}
+
 func TestParseRule(t *testing.T) {
 	for text, want := range map[string]string{"Bash": "Bash", " Bash( git  diff * ) ": "Bash(git diff *)", "mcp__github__*": "mcp__github__*", "Bash(echo (a))": "Bash(echo (a))"} {
 		if r, err := ParseRule(text, Allow); err != nil || r.String() != want {
