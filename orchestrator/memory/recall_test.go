@@ -9,6 +9,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 // The best card for each part of the situation comes before the second of any,
@@ -122,5 +123,27 @@ func TestReopen(t *testing.T) {
 	}
 	if text, err := m.Reopen(m.State().Last+1, 0); err == nil {
 		t.Errorf("an operation that does not exist: %q", text)
+	}
+}
+
+// TestMask: the tokens after masking are those of the context with each result's line in its place.
+func TestMask(t *testing.T) {
+	m := memoryOf(t, &op.ModelReplied{Text: strings.Repeat("think ", 300), Calls: []op.Call{{ID: "c1", Name: "Bash", Args: "{}"}, {ID: "c2", Name: "Bash", Args: "{}"}}},
+		&op.ToolCalled{Call: "c1", Name: "Bash", Args: "{}"}, &op.ToolReturned{Call: "c1", Name: "Bash", Text: strings.Repeat("long output ", 300)},
+		&op.ToolCalled{Call: "c2", Name: "Bash", Args: "{}"}, &op.ToolReturned{Call: "c2", Name: "Bash", Text: strings.Repeat("more output ", 200)})
+	before, last := m.State().Context.Tokens, m.State().Last
+	if err := m.Mask(t.Context(), state.Action{Seqs: []uint64{last, last - 2}, Limit: 7, Target: 5, Reason: "window"}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := m.Op(last + 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := o.Body.(*op.ContextMasked)
+	if b.Before != before || b.After != m.State().Context.Tokens || b.After > before-900 || b.Limit != 7 || b.Target != 5 || b.Why != "window" || len(b.Results) != 2 {
+		t.Errorf("recorded %+v; the context has %d tokens, of %d", b, m.State().Context.Tokens, before)
+	}
+	if err := m.Mask(t.Context(), state.Action{Seqs: []uint64{1}}); err == nil {
+		t.Error("an operation that is no result was masked")
 	}
 }

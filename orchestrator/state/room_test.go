@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/optest"
 )
 
@@ -126,6 +127,21 @@ func TestStepsLimit(t *testing.T) {
 		got := Next(s, Limits{})
 		if got.Kind != tt.want || len(got.Steps) != tt.compacted || tt.compacted > 0 && got.Steps[0] != 1 {
 			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.Context.Tokens, s.StepsLimit(), tt.want, tt.compacted)
+		}
+	}
+}
+
+// TestWindowAfterRefusal: after a refused context one as large that is answered gives the model its window back; a smaller
+// one does not, and nothing changes without a refusal.
+func TestWindowAfterRefusal(t *testing.T) {
+	for _, tt := range []struct{ overflows, asked, window, want int }{
+		{1, 900, 900, 1000}, {1, 901, 900, 1000}, {2, 900, 900, 1000}, {1, 899, 900, 900}, {0, 900, 900, 900}, {0, 10, 900, 900},
+	} {
+		var s State
+		s.Pressure.Overflows, s.Pressure.Asked, s.Pressure.Window, s.Model.Window = tt.overflows, tt.asked, 1000, tt.window
+		s.reply(1, &op.ModelReplied{Text: "x"})
+		if s.Model.Window != tt.want || s.Pressure.Overflows != 0 {
+			t.Errorf("%+v: window %d, %d refusals", tt, s.Model.Window, s.Pressure.Overflows)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,9 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/state/steps"
+	"anamnesis/orchestrator/workspace"
 )
 
 // TestCheckMail: a D-Mail goes to a checkpoint that exists, says something, and restores only files that were saved.
@@ -113,4 +116,54 @@ func TestWhatMailNames(t *testing.T) {
 			t.Errorf("%+v: later %q, want %q", tt.mail, got, tt.want)
 		}
 	}
+}
+
+// TestPass: the block of a D-Mail replaces the steps after its checkpoint, those alone, and is written once.
+func TestPass(t *testing.T) {
+	for to, want := range map[int][]string{1: {"mind 2", "mind 3"}, 2: {"mind 3"}} {
+		for _, restore := range []bool{false, true} {
+			p := threeSteps(t)
+			last := p.State().Last
+			j := &state.Pending{JumpRequested: op.JumpRequested{To: to, Mail: &op.Mail{Checkpoint: to, Message: "It was the cache.", RestoreFiles: restore}}}
+			s := New(p, func([]op.Op) []string { return []string{"t.1 pushed"} })
+			if err := s.Pass(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+			o, err := p.Op(last + 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := o.Body.(*op.PassDone)
+			if first, end := p.State().Steps.At(to+1).First, p.State().Steps.At(3).Last; len(b.Ranges) != 1 || b.Ranges[0] != (op.Range{First: first, Last: end}) {
+				t.Errorf("to %d: it replaces %v, want %d to %d", to, b.Ranges, first, end)
+			}
+			for i := 1; i <= 3; i++ {
+				word := fmt.Sprint("mind ", i)
+				if got := strings.Contains(b.Words, word); got != (!restore && slices.Contains(want, word)) {
+					t.Errorf("to %d, files restored %v: %q is carried over: %v", to, restore, word, got)
+				}
+			}
+			if !strings.Contains(b.Block, "It was the cache.") || strings.Contains(b.Block, "t.1 pushed") == restore {
+				t.Errorf("to %d: block\n%s", to, b.Block)
+			}
+			j.Passes = make([]projection.Pass, 1)
+			if last = p.State().Last; s.Pass(t.Context(), j) != nil || p.State().Last != last {
+				t.Error("a pass that an earlier process recorded is written again")
+			}
+		}
+	}
+}
+
+// threeSteps returns the place of a task that took three steps and was told something in each.
+func threeSteps(t *testing.T) *workspace.Place {
+	t.Helper()
+	p := gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "t", EAS: 8000})
+	for i := range 3 { // one by one: each is of the step that it is recorded in
+		for _, b := range []op.Body{&op.ModelReplied{Text: fmt.Sprint("step ", i+1)}, &op.UserSaid{Text: fmt.Sprint("mind ", i+1), Source: op.SourceSteer}, &op.WorldSaved{Parent: i, Commit: "c"}, &op.ModelAsked{}} {
+			if err := p.Record(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return p
 }

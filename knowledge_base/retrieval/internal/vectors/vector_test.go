@@ -123,3 +123,27 @@ func TestVectorMetadataUnused(t *testing.T) {
 	}
 	var _ *chromem.Collection = c.c
 }
+
+// TestMeasure: how alike cards are that have nothing to do with one another is measured on pairs of different cards
+// that the embedder knows, and on enough of them.
+func TestMeasure(t *testing.T) {
+	for _, n := range []int{backgroundCards - 1, backgroundCards, 3 * backgroundCards} {
+		vecs, docs := make(map[string][]float32), []Document{{ID: "unknown"}}
+		for i := range n - 1 { // each has one side of its own and one that all have: a cosine of 0.5
+			v := make([]float32, n+1)
+			v[i], v[n] = 1, 1
+			docs = append(docs, Document{ID: fmt.Sprint(i)})
+			vecs[fmt.Sprint(i)] = v
+		}
+		l := &vectorSet{coll: vectorsOf(t, n+1, vecs)}
+		l.measure(t.Context(), docs)
+		want := 0.5
+		if n < backgroundCards {
+			want = 0
+		}
+		if math.Abs(l.mean-want) > 1e-6 || l.spread > 1e-3 {
+			t.Errorf("%d cards: mean %f, spread %f", n, l.mean, l.spread)
+		}
+	}
+	new(vectorSet).measure(t.Context(), make([]Document, backgroundCards)) // before anything was embedded
+}
