@@ -70,7 +70,7 @@ var orchestrator = strings.Fields(`
 	loop remedy redact sessions
 	model model/price model/openai model/script model/named model/modeltest optest
 	guard/quarantine guard/autorun guard/approval guard/confine guard guard/consent guard/research
-	picture tool/spelling tool tool/file tool/plan tool/search tool/shell tool/timeline tool/web tool/mcp
+	picture tool/spelling tool mention tool/file tool/plan tool/search tool/shell tool/timeline tool/web tool/mcp
 	agent
 	state/steps state/projection state taskdir replica/bucket replica notice journal memory workspace toolset gate gate/gatetest leftover inspect report blame search
 	feature/git feature/goal feature/hook feature/jobs feature/mail feature/neverstart feature/planmode feature/question feature/reflect feature/repeat feature/research feature/skill feature/subagent feature/todo feature/worktree tool/builtin

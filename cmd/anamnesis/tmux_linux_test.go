@@ -517,6 +517,17 @@ passes:
 	}
 	d.types("/why\n")
 	d.sees("ANAMNESIS_BLOCK")
+	d.write("w/.mcp.json", `{"mcpServers": {"tickets": {"command": "tickets-server"}}}`)
+	d.types("/mcp\n")
+	d.sees("tickets", "(not approved: 'anamnesis mcp approve tickets')", "'anamnesis mcp test NAME' lists the tools of one")
+	if err := os.MkdirAll(filepath.Join(d.dir, "w/.anamnesis"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.write("w/.anamnesis/rules.yaml", "ask: [Bash(git push*)]\n")
+	d.types("/permissions\n")
+	d.sees("approval auto (Shift-Tab or /approval changes it); rules of this directory: 1\nask   Bash(git push*)")
+	d.types("/context\n")
+	d.sees("/context\n", "ANAMNESIS_BLOCK")
 	d.types("/blame notes.md:1\n")
 	d.sees("1  task_1_write_both@3  one\n", "\nstep 3 of ", "you      \"write both\" (op 2)", "call     WriteFile(notes.md) (op ", "undo     anamnesis jump ")
 	d.types("/blame none.md\n")

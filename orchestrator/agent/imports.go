@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"anamnesis/knowledge_base/handout"
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/mention"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -24,15 +24,8 @@ const (
 	maxImports         = 64
 )
 
-// marks may follow a word.
-const marks = ".,;:!?)"
-
-var (
-	// imported matches a word that may name a file to import: after an @, with escaped spaces.
-	imported = regexp.MustCompile(`(?:^|[\s(])@((?:\\.|[^\s\\])+)`)
-	// code matches markdown's code blocks and spans, in which nothing is imported.
-	code = regexp.MustCompile("(?ms)^[ \t]*```.*?(?:^[ \t]*```|\\z)|^[ \t]*~~~.*?(?:^[ \t]*~~~|\\z)|``.+?``|`[^`]+`")
-)
+// code matches markdown's code blocks and spans, in which nothing is imported.
+var code = regexp.MustCompile("(?ms)^[ \t]*```.*?(?:^[ \t]*```|\\z)|^[ \t]*~~~.*?(?:^[ \t]*~~~|\\z)|``.+?``|`[^`]+`")
 
 // reader reads files of instructions and those that they import with @path, each once.
 type reader struct {
@@ -71,9 +64,9 @@ func (r *reader) read(dir, name string, own bool, depth int) bool {
 	}
 	r.seen[path] = true
 	text := handout.Strip(strings.ToValidUTF8(string(data), "\uFFFD")) // its cards are recalled separately
-	for _, m := range imported.FindAllStringSubmatch(code.ReplaceAllString(text, " "), -1) {
+	for _, f := range mention.Files(filepath.Dir(path), code.ReplaceAllString(text, " ")) {
 		if depth < maxImportDepth && len(r.seen) < maxImports {
-			r.importFile(path, m[1], own, depth+1)
+			r.importFile(path, f, own, depth+1)
 		}
 	}
 	sum := sha256.Sum256(data) // after its imports: where they disagree, it counts
@@ -86,38 +79,24 @@ func (r *reader) fail(format string, args ...any) {
 	r.found.Faults = append(r.found.Faults, fmt.Sprintf(format, args...))
 }
 
-// importFile reads the file that a word names in the file from. A word without a file is none of ours. What a project
-// brings imports from the project, and markdown from the user's folders.
-func (r *reader) importFile(from, word string, own bool, depth int) {
-	path := regexp.MustCompile(`\\(.)`).ReplaceAllString(word, "$1")
-	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
-		path = filepath.Join(home, path[2:])
-	} else if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(from), path)
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		path, word = strings.TrimRight(path, marks), strings.TrimRight(word, marks)
-		real, err = filepath.EvalSymlinks(path)
-	}
-	if info, missing := os.Stat(real); err != nil || missing != nil || !info.Mode().IsRegular() {
-		return
-	}
-	if tool.SecretFile(path, nil) || tool.SecretFile(real, nil) {
-		r.fail("%s: @%s %s", from, word, "looks like a file of secrets")
+// importFile reads a file that the file from names. What a project brings imports from the project, and markdown from
+// the user's folders.
+func (r *reader) importFile(from string, f mention.File, own bool, depth int) {
+	if tool.SecretFile(f.Word, nil) || tool.SecretFile(f.Path, nil) {
+		r.fail("%s: @%s looks like a file of secrets", from, f.Word)
 		return
 	}
 	if own {
-		r.read(filepath.Dir(real), filepath.Base(real), true, depth)
+		r.read(filepath.Dir(f.Path), filepath.Base(f.Path), true, depth)
 		return
 	}
 	for i, root := range append([]string{r.root}, r.own...) {
 		root, err := filepath.EvalSymlinks(root)
-		rel, outside := filepath.Rel(root, real)
-		if err == nil && outside == nil && filepath.IsLocal(rel) && (i == 0 || filepath.Ext(real) == ".md") {
+		rel, outside := filepath.Rel(root, f.Path)
+		if err == nil && outside == nil && filepath.IsLocal(rel) && (i == 0 || filepath.Ext(rel) == ".md") {
 			r.read(root, rel, false, depth)
 			return
 		}
 	}
-	r.fail("%s: @%s is outside of %s; name it in an instruction file of your own", from, word, r.root)
+	r.fail("%s: @%s is outside of %s; name it in an instruction file of your own", from, f.Word, r.root)
 }

@@ -11,8 +11,8 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/mention"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
@@ -94,12 +94,12 @@ func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
 	return l.Journal.Post(ctx, l.UserSaid(text, source))
 }
 
-// UserSaid returns a user's words with the images that they name. Those of a subagent's task are a
+// UserSaid returns a user's words with the files that they name. Those of a subagent's task are a
 // model's, which may read no files that way.
 func (l *Ledger) UserSaid(text string, source op.Source) *op.UserSaid {
 	b := &op.UserSaid{Text: text, Source: source}
 	if opened := &l.state.Opened; opened.Dir != "" && opened.Parent == nil {
-		b.Text, b.Parts = picture.Attach(opened.Dir, text)
+		b.Text, b.Parts = mention.Attach(opened.Dir, text)
 	}
 	return b
 }

@@ -26,9 +26,9 @@ import (
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/leftover"
 	"anamnesis/orchestrator/memory"
+	"anamnesis/orchestrator/mention"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/state"
@@ -245,7 +245,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	// One write: the request cannot be lost while the task stays.
 	said := &op.UserSaid{Text: n.Request, Source: op.SourceRequest}
 	if opened.Parent == nil {
-		said.Text, said.Parts = picture.Attach(dir, n.Request)
+		said.Text, said.Parts = mention.Attach(dir, n.Request)
 	}
 	bodies := []op.Body{opened, said}
 	if n.Plan {

@@ -16,6 +16,7 @@ import (
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/tool/mcp"
+	"anamnesis/orchestrator/tool/spelling"
 )
 
 // addSources adds the sources of tools of a task's directory. done closes them.
@@ -65,7 +66,7 @@ func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx con
 	}
 	k, args := skill.Typed(s.Skills(dir), text)
 	if k == nil {
-		return text, nil
+		return text, s.checkCommand(dir, text)
 	}
 	_, waiting, err := skill.Approved(s.trust(), []skill.Skill{*k})
 	if err == nil && len(waiting) > 0 {
@@ -93,6 +94,26 @@ func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx con
 	}
 	return out, nil
 }
+
+// checkCommand refuses a text that begins with a word such as /reviw, which neither is a command nor a path.
+func (s *Service) checkCommand(dir, text string) error {
+	word := strings.Fields(text)[0]
+	if _, err := os.Lstat(word); err == nil || strings.Contains(word[1:], "/") {
+		return nil
+	}
+	var names []string
+	for _, k := range s.Skills(dir) {
+		names = append(names, "/"+k.Name)
+	}
+	help := "the commands are " + strings.Join(names, ", ")
+	if near := spelling.Nearest(word, names); near != "" {
+		help = "did you mean " + near + "?"
+	}
+	return Usagef("%s is not a command; %s; to send it as text, put a space before it", word, quote.OneLine(help, maxNamesBytes))
+}
+
+// maxNamesBytes bounds the names of commands in an error.
+const maxNamesBytes = 300
 
 // MCPServers returns the servers that are configured for a directory: the user's own, and
 // those of the project with other names. An unreadable file of a project only omits its

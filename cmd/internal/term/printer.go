@@ -17,8 +17,8 @@ import (
 	"anamnesis/anamnesis/testrun"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/mention"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -199,7 +199,7 @@ func (p *textPrinter) Op(o op.Op) {
 		return
 	case *op.UserSaid:
 		if b.Source != op.SourceSteer { // the user has just typed the others
-			for _, l := range picture.Attached(b.Text) {
+			for _, l := range mention.Attached(b.Text) {
 				p.line("  %s", l)
 			}
 			return

@@ -23,9 +23,9 @@ import (
 	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/cmd/internal/tui/shell"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/mention"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/picture"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/worldstate"
@@ -167,7 +167,7 @@ func (m *screen) apply(o op.Op) {
 			m.printRequest(b.Text)
 			break
 		}
-		for _, l := range picture.Attached(b.Text) {
+		for _, l := range mention.Attached(b.Text) {
 			m.print(paint.Faint.Render("  " + clean(l)))
 		}
 	case *op.ModelFailed:

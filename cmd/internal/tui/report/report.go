@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/cmd/internal/show"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
@@ -194,15 +193,4 @@ func Cards(svc *session.Service, task string) (string, error) {
 	}
 	return strings.Join(append(lines, paint.Faint.Render(
 		"'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
-}
-
-// Context lists what the model sees after an operation, and what was compacted or masked.
-func Context(svc *session.Service, task string, seq uint64, width int) (string, error) {
-	x, _, err := svc.Explain(task, seq)
-	if err != nil {
-		return "", err
-	}
-	var text bytes.Buffer
-	(&show.Printer{Out: &text, Err: &text, Width: width}).Explanation(x)
-	return strings.TrimRight(text.String(), "\n"), nil
 }
