@@ -312,11 +312,16 @@ func (r *rig) play(kills int, all *counted) {
 			if r.finished(p) {
 				return
 			}
-			if c := p.code(); c != exit.Evicted {
+			if c := p.code(); c != exit.Evicted && !terminated(p) {
 				r.Fatalf("SIGTERM: exit code %d\n%s", c, tail(p.out.String()))
 			}
 		}
 	}
+}
+
+// terminated reports whether SIGTERM ended a program that had not yet begun to listen for it.
+func terminated(p *process) bool {
+	return p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM
 }
 
 // taken lets another machine take the task from a program that stands still, and then that one go on: it must end. It

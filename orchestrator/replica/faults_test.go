@@ -290,14 +290,21 @@ func TestTwins(t *testing.T) {
 	})
 }
 
-// TestTake: a task is taken when its log has not grown for a lease of the taker's own clock, or at once when its
-// holder has let it go.
+// TestTake: a task is taken when its log has not grown for a lease of the taker's own clock, and not before the
+// holder's commands have ended, or at once when its holder has let it go.
 func TestTake(t *testing.T) {
-	for name, released := range map[string]bool{"killed": false, "released": true} {
+	for name, taken := range map[string]struct {
+		released     bool
+		holds, takes time.Duration // leases
+	}{
+		"killed": {false, DefaultLease, DefaultLease}, "released": {true, DefaultLease, DefaultLease},
+		"a shorter lease": {false, DefaultLease, time.Minute}, "a longer lease": {false, time.Minute, DefaultLease},
+	} {
 		t.Run(name, func(t *testing.T) {
+			released, lease := taken.released, max(taken.holds, taken.takes)
 			synctest.Test(t, func(t *testing.T) {
 				b := newMemory()
-				holder, err := Hold(t.Context(), b, Cursor{Task: testTask}, Options{Home: newMachine(t).home})
+				holder, err := Hold(t.Context(), b, Cursor{Task: testTask}, Options{Home: newMachine(t).home, Lease: taken.holds})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -316,12 +323,12 @@ func TestTake(t *testing.T) {
 					}
 					holder.end()
 				}()
-				p, err := Take(t.Context(), b, taker.home, testTask, DefaultLease, func(string) {})
+				p, err := Take(t.Context(), b, taker.home, testTask, taken.takes, func(string) {})
 				if err != nil || p.Last.Released != released {
 					t.Fatalf("%+v, %v", p, err)
 				}
 				waited := time.Since(killed)
-				if killed.IsZero() || released && waited > lookTime || !released && (waited < DefaultLease-DefaultLease/4 || waited > DefaultLease+lookTime) {
+				if killed.IsZero() || released && waited > lookTime || !released && (waited < lease-taken.holds/4 || waited > lease+lookTime) {
 					t.Errorf("taken %v after its holder ended at %v", waited, killed)
 				}
 				<-holder.ended

@@ -401,7 +401,7 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 	}
 	n := c.Last.N + 1
 	about := About{
-		V: version, Task: h.task, N: n, After: c.Sum, Holder: h.holder, Time: h.o.Now().UTC(), Host: h.host, Released: released,
+		V: version, Task: h.task, N: n, After: c.Sum, Holder: h.holder, Time: h.o.Now().UTC(), Host: h.host, Released: released, Lease: h.o.Lease,
 	}
 	data, err := encode(about, files)
 	if err != nil {

@@ -48,6 +48,8 @@ type About struct {
 	Time     time.Time `json:"time"`
 	Host     string    `json:"host,omitempty"`
 	Released bool      `json:"released,omitempty"` // the holder does not go on: anybody may take the task now
+	// Lease is the holder's: two thirds of it after the object, the last of its commands has ended.
+	Lease time.Duration `json:"lease,omitempty"`
 }
 
 // file is a piece of a file of the home: its bytes from an offset on.

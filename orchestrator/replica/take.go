@@ -14,8 +14,8 @@ import (
 const lookTime = 2 * time.Second
 
 // Take pulls a task and returns when this process may continue it: when the holder has said that it does not go
-// on, when it was a process of this home, whose lock the caller can take, or when the log has not grown for a lease by
-// this process's own clock. say is called with what is waited for.
+// on, when it was a process of this home, whose lock the caller can take, or when the log has not grown for a lease, its
+// holder's if that is longer, by this process's own clock; 0: it is not waited for. say is called with what is waited for.
 func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lease time.Duration, say func(string)) (*Pulled, error) {
 	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
@@ -30,6 +30,9 @@ func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lea
 		}
 		p.Aside = append(all.Aside, p.Aside...)
 		all = *p
+		if lease > 0 {
+			lease = max(lease, all.Last.Lease)
+		}
 		if !all.Rival || all.Last.Released || time.Since(grown) >= lease {
 			return &all, nil
 		}
