@@ -8,18 +8,18 @@ type Kind string
 // The remedies. What the name of an [Error] is stands beside each.
 const (
 	ListTasks       Kind = "list tasks"
-	FindStream      Kind = "find the stream of a task"       // the task
-	ShowTimeline    Kind = "show the timeline of a task"     // the task
-	ReadImported    Kind = "read an imported session"        // the task
-	Salvage         Kind = "salvage a task's stream"         // the task
-	Resume          Kind = "resume a task"                   // the task
-	Request         Kind = "say what is next"                // the task
-	Relocate        Kind = "name a task's directory"         // the task
-	RelocateOrMake  Kind = "find or recreate the directory"  // the task
+	FindStream      Kind = "find the stream of a task"        // the task
+	ShowTimeline    Kind = "show the timeline of a task"      // the task
+	ReadImported    Kind = "read an imported session"         // the task
+	Salvage         Kind = "salvage a task's stream"          // the task
+	Resume          Kind = "resume a task"                    // the task
+	Request         Kind = "say what is next"                 // the task
+	Relocate        Kind = "name a task's directory"          // the task
+	RelocateOrMake  Kind = "find or recreate the directory"   // the task
 	ContinueKept    Kind = "continue a task where it is kept" // the task
-	FinishJump      Kind = "finish or abandon a jump"        // the task
-	RestoreFiles    Kind = "restore the files alone"         // the task
-	JumpOther       Kind = "take another agent's files back" // the task
+	FinishJump      Kind = "finish or abandon a jump"         // the task
+	RestoreFiles    Kind = "restore the files alone"          // the task
+	JumpOther       Kind = "take another agent's files back"  // the task
 	OtherDirectory  Kind = "use another directory"
 	OtherModel      Kind = "name another model"
 	OtherReflect    Kind = "name another model for the Reflect-Agent"
