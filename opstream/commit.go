@@ -22,96 +22,74 @@ type item struct {
 type call struct {
 	items []item
 	size  int // a bound of its lines' bytes
-	// wake receives true when the outcome is set, false when the caller must lead the next
-	// batch. It is nil for a call that led from the beginning: its outcome is set when commit
-	// returns.
-	wake     chan bool
-	promoted bool // it must lead; guarded by the log's mu
-	first    uint64
-	err      error
-}
-
-// lead makes a call's caller the leader. The caller holds mu, no other call leads, and commit
-// must follow.
-func (l *Log) lead(items []item) *call {
-	c := newCall(items)
-	l.leading = true
-	l.queue = append(l.queue, c)
-	return c
+	first uint64
+	err   error
+	done  chan struct{} // closed when first and err are set
 }
 
 func newCall(items []item) *call {
-	c := &call{items: items}
+	c := &call{items: items, done: make(chan struct{})}
 	for _, it := range items {
 		c.size += len(it.body) + wire.MaxLineBytes - wire.MaxInlineBytes
 	}
 	return c
 }
 
-// enqueue queues a call and returns when a leader has written it or this caller leads. An
-// error means that the call was not written.
-func (l *Log) enqueue(ctx context.Context, items []item) (*call, error) {
+// submit queues a call and returns when it is written: by the caller that has the turn, for all that wait, or
+// by this one once it has the turn. An error means that the call was not written.
+func (l *Log) submit(ctx context.Context, items []item) (*call, error) {
+	c := newCall(items)
 	l.mu.Lock()
+	err := l.poison
 	switch {
 	case l.closed:
-		l.mu.Unlock()
-		return nil, ErrClosed
-	case l.poison != nil:
-		defer l.mu.Unlock()
-		return nil, l.poison
-	case len(l.queue) >= MaxQueuedCalls:
-		l.mu.Unlock()
-		return nil, ErrBusy
-	case !l.leading:
-		c := l.lead(items)
-		l.mu.Unlock()
-		l.commit()
-		return c, nil
+		err = ErrClosed
+	case err == nil && len(l.queue) >= MaxQueuedCalls:
+		err = ErrBusy
+	case err == nil:
+		l.queue = append(l.queue, c)
 	}
-	c := newCall(items)
-	c.wake = make(chan bool, 1)
-	l.queue = append(l.queue, c)
 	l.mu.Unlock()
-	done, withdrawn := l.await(ctx, c)
-	if withdrawn {
-		return nil, ctx.Err()
+	if err != nil {
+		return nil, err
 	}
-	if !done {
-		l.commit()
-		<-c.wake
+	select {
+	case <-c.done:
+	case l.turn <- struct{}{}:
+		for !c.written() {
+			l.commit()
+		}
+		<-l.turn
+	case <-ctx.Done():
+		if l.withdraw(c) {
+			return nil, ctx.Err()
+		}
+		<-c.done
 	}
 	return c, nil
 }
 
-// await waits until a queued call is written or must lead. If ctx ends first, the call is
-// withdrawn.
-func (l *Log) await(ctx context.Context, c *call) (done, withdrawn bool) {
+func (c *call) written() bool {
 	select {
-	case done := <-c.wake:
-		return done, false
-	case <-ctx.Done():
-		if l.withdraw(c) {
-			return false, true
-		}
-		return <-c.wake, false
+	case <-c.done:
+		return true
+	default:
+		return false
 	}
 }
 
-// withdraw removes a call from the queue. It returns false if the call is being written or
-// must lead.
+// withdraw removes a call from the queue. It returns false if the call is being written.
 func (l *Log) withdraw(c *call) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.queue, c)
-	if i < 0 || c.promoted {
-		return false
+	if i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
 	}
-	l.queue = slices.Delete(l.queue, i, i+1)
-	return true
+	return i >= 0
 }
 
-// commit writes one batch from the queue's head, wakes its callers, and passes the lead on.
-// Only the leader calls it.
+// commit writes one batch from the queue's head and tells its callers. The caller has the turn.
 func (l *Log) commit() {
 	l.mu.Lock()
 	err, cur := l.poison, l.scan.Cur
@@ -125,22 +103,13 @@ func (l *Log) commit() {
 	}
 	for i, c := range l.batch {
 		c.err = err
-		if c.wake != nil {
-			c.wake <- true
-		}
+		close(c.done)
 		l.batch[i] = nil
 	}
 	clear(l.lines) // release the bodies
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) > 0 {
-		l.queue[0].promoted = true
-		l.queue[0].wake <- false
-		return
-	}
-	l.leading = false
-	l.idle.Broadcast()
-	if l.sealer != nil && !l.closed && l.poison == nil && l.unsealed() {
+	if l.sealer != nil && len(l.queue) == 0 && !l.closed && l.poison == nil && l.unsealed() {
 		l.sealer.Reset(l.opts.SealAfter)
 	}
 }
@@ -170,8 +139,7 @@ type framed struct {
 	env  wire.Envelope
 }
 
-// write makes the batch durable and moves cur, a copy of the cursor, past it. Only the leader
-// calls it.
+// write makes the batch durable and moves cur, a copy of the cursor, past it.
 func (l *Log) write(cur *segments.Cursor) error {
 	fresh, err := l.room(cur, int64(len(l.buf)))
 	if err != nil {

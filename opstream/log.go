@@ -28,8 +28,8 @@ type Log struct {
 	blobMu sync.Mutex // held while a blob is written
 	blobs  segments.Blobs
 
-	// The leader, the one Append that writes for all waiting ones, owns these fields while it
-	// leads.
+	// turn is filled by the one that writes, for all waiting Appends. It owns the fields below meanwhile.
+	turn    chan struct{}
 	file    durable.File // the current segment; nil before the first
 	fileSeg uint64       // its first seq
 	batch   []*call
@@ -37,14 +37,12 @@ type Log struct {
 	buf     []byte                     // the lines' bytes, with newlines
 	stamp   [len(wire.TimeLayout)]byte // the batch's time
 
-	mu      sync.Mutex       // guards what follows
-	idle    *sync.Cond       // signalled when leading ends
-	scan    segments.Scanner // its cursor is the last durable line
-	queue   []*call          // calls that wait for the next batch
-	leading bool             // an Append is the leader; false means queue is empty
-	closed  bool
-	poison  error // why the writer stopped, for good
-	sealer  *time.Timer
+	mu     sync.Mutex       // guards what follows
+	scan   segments.Scanner // its cursor is the last durable line
+	queue  []*call          // calls that wait for the next batch
+	closed bool
+	poison error // why the writer stopped, for good
+	sealer *time.Timer
 }
 
 // LockName is the file of the lock of the one writer, the first that Open creates in DIR.
@@ -74,11 +72,10 @@ func Open(dir string, o *Options) (*Log, error) {
 // openLocked is Open with the lock held.
 func openLocked(dir string, opts Options, lock *durable.WriterLock) (*Log, error) {
 	l := &Log{
-		opts: opts, dir: dir, lock: lock,
+		opts: opts, dir: dir, lock: lock, turn: make(chan struct{}, 1),
 		blobs: segments.Blobs{FS: opts.FS, Dir: dir},
 		scan:  segments.Scanner{FS: opts.FS, Dir: dir},
 	}
-	l.idle = sync.NewCond(&l.mu)
 	if err := durable.MakeDir(opts.FS, filepath.Join(dir, segments.OpsDirName)); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
@@ -157,14 +154,28 @@ func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
 // sealIdle appends log.sealed after an idle time, so that a later reader can tell the last
 // operations from a torn tail. If that fails, Close tries again and reports its failure.
 func (l *Log) sealIdle() {
-	l.mu.Lock()
-	if l.closed || l.leading || l.poison != nil || !l.unsealed() {
-		l.mu.Unlock()
-		return
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+		_ = l.seal()
+	default: // it is not idle; the end of the batch starts the time again
 	}
-	l.lead(sealEntry(l.scan.Cur.Step))
+}
+
+// seal appends log.sealed if anything was appended since the last one. The caller has the turn.
+func (l *Log) seal() error {
+	l.mu.Lock()
+	c := newCall([]item{{kind: []byte(kindSealed), step: l.scan.Cur.Step, body: []byte("{}")}})
+	need := l.poison == nil && l.unsealed() && len(l.queue) == 0
+	if need {
+		l.queue = append(l.queue, c)
+	}
 	l.mu.Unlock()
+	if !need {
+		return nil
+	}
 	l.commit()
+	return c.err
 }
 
 // unsealed reports whether the last line is not a seal. The caller holds mu.
@@ -172,8 +183,10 @@ func (l *Log) unsealed() bool {
 	return l.scan.Cur.Seq > 0 && l.scan.Cur.Kind != kindSealed
 }
 
-func sealEntry(step int) []item {
-	return []item{{kind: []byte(kindSealed), step: step, body: []byte("{}")}}
+func (l *Log) queued() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) > 0
 }
 
 // Close waits for appends in progress, appends log.sealed if anything was appended since the
@@ -185,26 +198,19 @@ func (l *Log) Close() error {
 		l.mu.Unlock()
 		return nil
 	}
-	l.closed = true
-	for l.leading {
-		l.idle.Wait()
-	}
+	l.closed = true // no more calls are queued
 	if l.sealer != nil {
 		l.sealer.Stop()
 	}
-	var errs []error
-	switch {
-	case l.poison != nil:
-		errs = append(errs, l.poison)
-		l.mu.Unlock()
-	case l.unsealed():
-		c := l.lead(sealEntry(l.scan.Cur.Step))
-		l.mu.Unlock()
+	l.mu.Unlock()
+	l.turn <- struct{}{} // for good
+	for l.queued() {
 		l.commit()
-		errs = append(errs, c.err)
-	default:
-		l.mu.Unlock()
 	}
+	l.mu.Lock()
+	errs := []error{l.poison}
+	l.mu.Unlock()
+	errs = append(errs, l.seal())
 	if l.file != nil {
 		errs = append(errs, l.file.Close())
 	}
@@ -232,7 +238,7 @@ func (l *Log) Append(ctx context.Context, entries ...Entry) (first uint64, err e
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", l.dir, err)
 	}
-	c, err := l.enqueue(ctx, items)
+	c, err := l.submit(ctx, items)
 	if err == nil {
 		err = c.err
 	}

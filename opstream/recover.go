@@ -1,6 +1,7 @@
 package opstream
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -139,12 +140,12 @@ func (l *Log) noteTorn(rewritten int) error {
 		if err != nil {
 			return fmt.Errorf("note recovery: %w", err)
 		}
-		l.mu.Lock()
-		c := l.lead([]item{{kind: []byte(kindRecovered), step: l.scan.Cur.Step, body: body}})
-		l.mu.Unlock()
-		l.commit()
-		if c.err != nil {
-			return fmt.Errorf("note recovery: %w", c.err)
+		c, err := l.submit(context.Background(), []item{{kind: []byte(kindRecovered), step: l.scan.Cur.Step, body: body}})
+		if err == nil {
+			err = c.err
+		}
+		if err != nil {
+			return fmt.Errorf("note recovery: %w", err)
 		}
 		l.recovered = &r
 	}
