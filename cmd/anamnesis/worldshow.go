@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -92,7 +91,8 @@ func (a *app) worldShow(f *session.Place) *cobra.Command {
 		Use:   "show ID[:PATH]",
 		Short: "Show a snapshot, a directory of it, or a file's bytes",
 		Long: `Show a snapshot and its changes, a directory of it, or a file's bytes. On a terminal, control
-characters are escaped. ID: lists the snapshot's top directory.`,
+characters are escaped; with --json a file's entry is printed, without the bytes. ID: lists the
+snapshot's top directory.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
@@ -132,30 +132,17 @@ func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldsta
 	return a.printChanges(ctx, w, changes, patch)
 }
 
-// maxJSONContent bounds a file's bytes in one JSON object.
-const maxJSONContent = 16 << 20
-
 func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.ID, path string) error {
 	item, err := w.Stat(ctx, id, path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if item.Type == "dir" {
+	case item.Type == "dir":
 		return a.showDir(ctx, w, id, path)
+	case a.json:
+		return a.printJSON(item)
 	}
-	if !a.json {
-		return a.out().Content(func(out io.Writer) error { return w.Content(ctx, id, path, out) })
-	}
-	if item.SizeBytes > maxJSONContent {
-		return exit.With(exit.Limit, fmt.Errorf(
-			"show %q: its %d bytes are over the %d of one JSON object; leave --json out", path,
-			item.SizeBytes, maxJSONContent))
-	}
-	var b bytes.Buffer
-	if err := w.Content(ctx, id, path, &b); err != nil {
-		return err
-	}
-	return a.printJSON(show.ItemContent(item, b.Bytes()))
+	return a.out().Content(func(out io.Writer) error { return w.Content(ctx, id, path, out) })
 }
 
 func (a *app) showDir(ctx context.Context, w *worldstate.World, id worldstate.ID, path string) error {

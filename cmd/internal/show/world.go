@@ -4,12 +4,10 @@ package show
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/worldstate"
@@ -133,26 +131,6 @@ func (o *Printer) Items(items []worldstate.Item) {
 		}
 		o.Printf("%-4s %4s %10d %q\n", it.Type, it.Mode, it.SizeBytes, name)
 	}
-}
-
-// ItemContent is a file of a snapshot with its bytes, for JSON.
-func ItemContent(item worldstate.Item, content []byte) any {
-	type fields worldstate.Item
-	shown := struct {
-		fields
-		PathBytes []byte  `json:"path_bytes,omitempty"` // where the path is not UTF-8
-		Text      *string `json:"text,omitempty"`       // where the content is UTF-8
-		Base64    *string `json:"base64,omitempty"`     // where it is not
-	}{fields: fields(item)}
-	if !utf8.ValidString(item.Path) {
-		shown.PathBytes = []byte(item.Path)
-	}
-	text := string(content)
-	if shown.Text = &text; !utf8.ValidString(text) {
-		encoded := base64.StdEncoding.EncodeToString(content)
-		shown.Text, shown.Base64 = nil, &encoded
-	}
-	return shown
 }
 
 // Recovered says what became of an interrupted restore, if there was one.
