@@ -65,7 +65,7 @@ func (r *reader) read(dir, name string, own bool, depth int) bool {
 	r.seen[path] = true
 	text := handout.Strip(strings.ToValidUTF8(string(data), "\uFFFD")) // its cards are recalled separately
 	for _, f := range mention.Files(filepath.Dir(path), code.ReplaceAllString(text, " ")) {
-		if depth < maxImportDepth && len(r.seen) < maxImports {
+		if f.At && depth < maxImportDepth && len(r.seen) < maxImports {
 			r.importFile(path, f, own, depth+1)
 		}
 	}
@@ -82,17 +82,17 @@ func (r *reader) fail(format string, args ...any) {
 // importFile reads a file that the file from names. What a project brings imports from the project, and markdown from
 // the user's folders.
 func (r *reader) importFile(from string, f mention.File, own bool, depth int) {
-	if tool.SecretFile(f.Word, nil) || tool.SecretFile(f.Path, nil) {
+	if tool.SecretFile(f.Word, nil) || tool.SecretFile(f.Real, nil) {
 		r.fail("%s: @%s looks like a file of secrets", from, f.Word)
 		return
 	}
 	if own {
-		r.read(filepath.Dir(f.Path), filepath.Base(f.Path), true, depth)
+		r.read(filepath.Dir(f.Real), filepath.Base(f.Real), true, depth)
 		return
 	}
 	for i, root := range append([]string{r.root}, r.own...) {
 		root, err := filepath.EvalSymlinks(root)
-		rel, outside := filepath.Rel(root, f.Path)
+		rel, outside := filepath.Rel(root, f.Real)
 		if err == nil && outside == nil && filepath.IsLocal(rel) && (i == 0 || filepath.Ext(rel) == ".md") {
 			r.read(root, rel, false, depth)
 			return

@@ -1,48 +1,39 @@
 package agent
 
 import (
-	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
-	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/tool"
 )
 
 // Unread names, in one line for the user, what a user's home and a directory have for Claude Code that this program
 // does not read, with what to do; empty: nothing. config is the user's file of settings.
 func Unread(home, dir, config string) string {
-	var said []string
-	dirs := []string{home}
-	for _, d := range ProjectDirs(dir) {
-		if d != home {
-			dirs = append(dirs, d)
-		}
-	}
-	for _, d := range dirs {
-		at, from := filepath.Join(d, ".claude"), ""
-		if d == home {
-			from = "~/"
-		}
-		for _, name := range []string{"settings.json", "settings.local.json"} {
-			var settings struct{ Hooks map[string]any }
-			data, _ := durable.ReadFile(filepath.Join(at, name), maxInstructionFile)
-			if json.Unmarshal(data, &settings); len(settings.Hooks) > 0 {
-				said = append(said, fmt.Sprintf("hooks in %s (copy the block \"hooks\" to %s; docs/guides/hooks.md)", filepath.Join(at, name), config))
+	said := make(map[string]bool)
+	text := "of Claude Code's files, these are not read: "
+	for _, d := range append([]string{home}, ProjectDirs(dir)...) {
+		for _, k := range [][3]string{
+			{"settings*.json", `"hooks"\s*:\s*\{\s*"`, `: copy the block "hooks" to ` + config + " (docs/guides/hooks.md)"},
+			{"rules/*.md", "", ": name each in AGENTS.md, as @.claude/rules/NAME.md"},
+			{"agents/*.md", "", ": docs/guides/agents.md has the form of agents here"},
+		} {
+			found, _ := fs.Glob(os.DirFS(d), ".claude/"+k[0])
+			for _, name := range found {
+				data, _ := fs.ReadFile(os.DirFS(d), name)
+				if path := filepath.Join(d, name); !said[path] && regexp.MustCompile(k[1]).Match(data) {
+					text += strings.Repeat("; ", min(len(said), 1)) + path + k[2]
+					said[path] = true
+					break
+				}
 			}
-		}
-		if found, _ := fs.Glob(os.DirFS(at), "rules/*.md"); len(found) > 0 {
-			said = append(said, fmt.Sprintf("%s/rules (import each in AGENTS.md: @%s.claude/%s)", at, from, found[0]))
-		}
-		if found, _ := fs.Glob(os.DirFS(at), "agents/*.md"); len(found) > 0 {
-			said = append(said, at+"/agents (docs/guides/agents.md has the form of agents here)")
 		}
 	}
 	if len(said) == 0 {
 		return ""
 	}
-	return tool.Visible("of Claude Code's files, these are not read: " + strings.Join(said, ", "))
+	return tool.Visible(text)
 }

@@ -187,13 +187,10 @@ func (o *opening) tellUnread(dir string) {
 	}
 	sum := sha256.Sum256([]byte(agent.ProjectDirs(dir)[0] + "\n" + text))
 	mark := filepath.Join(o.Home.State, "told", hex.EncodeToString(sum[:8]))
-	_ = os.MkdirAll(filepath.Dir(mark), 0o700) // without it the line is only said again
-	f, err := os.OpenFile(mark, os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return
+	_ = os.MkdirAll(filepath.Dir(mark), 0o700)
+	if err := os.Mkdir(mark, 0o700); !errors.Is(err, fs.ErrExist) { // what cannot be noted is said again
+		o.warn("%s (said once in a project)", text)
 	}
-	_ = f.Close()
-	o.warn("%s (said once in a project)", text)
 }
 
 // agentSince compares a task's agent with its files. The task keeps the agent it was opened

@@ -291,12 +291,11 @@ func (m *screen) outVerb(args []string) tea.Cmd {
 		if strings.HasPrefix(args[0], state.JobPrefix) {
 			return m.jobOut(args[0])
 		}
-		n, err := strconv.Atoi(args[0])
-		if err != nil || n < 0 {
+		var err error
+		if step, err = strconv.Atoi(args[0]); err != nil || step < 0 {
 			m.fail(fmt.Errorf("/out %s: want the number of a step, or a job such as bg_1", args[0]))
 			return nil
 		}
-		step = n
 	}
 	return m.withTask(func() (string, error) { return report.Out(svc, task, step) })
 }
