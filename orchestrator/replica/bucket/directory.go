@@ -69,6 +69,9 @@ func (d directory) write(ctx context.Context, name string, data []byte, place fu
 }
 
 func (d directory) Get(_ context.Context, name string) ([]byte, error) {
+	if info, err := os.Stat(d.path(name)); err == nil && info.Size() > maxObjectBytes {
+		return nil, nil
+	}
 	data, err := os.ReadFile(d.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(d.root); err != nil {

@@ -79,7 +79,7 @@ func (s *s3) Get(ctx context.Context, name string) ([]byte, error) {
 		return nil, s.fault(name, err)
 	}
 	defer r.Close()
-	data, err := io.ReadAll(r)
+	data, err := io.ReadAll(io.LimitReader(r, maxObjectBytes))
 	return data, s.fault(name, err)
 }
 
