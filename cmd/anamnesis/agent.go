@@ -26,7 +26,7 @@ func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
 		return a.copies, nil
 	}
 	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv,
-		Reader: settings.Reader(a.getenv), Store: a.store})
+		Reader: settings.Reader(a.getenv), Store: a.store, By: a.by, Note: a.notef})
 }
 
 // home returns where this process keeps its files.

@@ -22,7 +22,7 @@ agent, as with 'say'. /answer TEXT answers, /stop ends the turn, and Ctrl-C leav
 }
 
 func (a *app) stopCommand() *cobra.Command {
-	return a.onTask(&cobra.Command{
+	return a.steers(a.onTask(&cobra.Command{
 		Use:   "stop [TASK]",
 		Short: "End the turn of a running task",
 		Long: `End the turn of a task that another process runs. A command that it runs has time to end by itself (--grace
@@ -33,5 +33,5 @@ of 'run'); nothing else begins. 'resume' continues the task.`,
 		}
 		a.printf("%s ends its turn; 'anamnesis resume %s' continues it\n", task, task)
 		return nil
-	})
+	}))
 }

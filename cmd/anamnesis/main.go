@@ -43,6 +43,7 @@ type app struct {
 	// service is then that of the copies' home.
 	mirror  func(ctx context.Context, task string) error
 	copies  *session.Service
+	by      string // the user, to tasks that a bucket keeps
 	printer show.Printer
 
 	// Nil but in tests, which kill the process at a counted append or point of a restore: on no

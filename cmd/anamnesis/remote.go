@@ -17,7 +17,7 @@ import (
 // mirrored lets a verb that reads tasks read those of a bucket, from copies that are brought up to date first.
 func (a *app) mirrored(cmd *cobra.Command) *cobra.Command {
 	var address string
-	cmd.Flags().StringVar(&address, "remote", "", "read the tasks of a bucket: s3://BUCKET/PREFIX or a directory")
+	cmd.Flags().StringVar(&address, "remote", "", "the tasks of a bucket: s3://BUCKET/PREFIX or a directory")
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if address == "" {
 			return nil
@@ -47,6 +47,12 @@ func (a *app) mirrored(cmd *cobra.Command) *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// steers lets a verb that steers tasks steer those of a bucket.
+func (a *app) steers(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&a.by, "as", "", "your `NAME` in the record of a task that a bucket keeps (default: USER@HOST)")
+	return a.mirrored(cmd)
 }
 
 func (a *app) remoteCommand() *cobra.Command {

@@ -24,7 +24,7 @@ import (
 )
 
 func (a *app) sayCommand() *cobra.Command {
-	return a.onTask(&cobra.Command{
+	return a.steers(a.onTask(&cobra.Command{
 		Use:   `say [TASK] "TEXT"`,
 		Short: "Steer a running task",
 	}, 1, 1, func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error {
@@ -36,7 +36,7 @@ func (a *app) sayCommand() *cobra.Command {
 			a.notef("%s waits for an answer first: %s", task, view.Line(timeline.QuestionText(&q.QuestionAsked), a.width()))
 		}
 		return nil
-	})
+	}))
 }
 
 func (a *app) answerCommand() *cobra.Command {
@@ -75,7 +75,7 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 		}),
 	}
 	cmd.Flags().Uint64Var(&seq, "op", 0, "answer only the question of this operation, not one that was asked since")
-	return a.jsonFlag(cmd, "the question as a JSON object")
+	return a.jsonFlag(a.steers(cmd), "the question as a JSON object")
 }
 
 // showQuestion prints the open question of a task.
@@ -145,7 +145,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&compact, "compact", false,
 		"run the anamnesis pass even when the discarded span is short; it then writes no card")
-	return cmd
+	return a.steers(cmd)
 }
 
 // jumpOn jumps and continues in a copy of the agent's session that ends there.

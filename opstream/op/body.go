@@ -159,6 +159,7 @@ type UserSaid struct {
 	Source   Source `json:"source"`
 	Question string `json:"question,omitempty"` // what they answered, with its choices
 	Parts    []Part `json:"parts,omitempty"`    // images; Text names each
+	Inbox    *Sent  `json:"inbox,omitempty"`    // if they came through a bucket
 }
 
 // CardRef names one card that was shown.

@@ -34,6 +34,8 @@ type JumpRequested struct {
 	Git bool `json:"git,omitempty"`
 	// Mail is the D-Mail this is the request of; nil for other jumps.
 	Mail *Mail `json:"mail,omitempty"`
+	// Inbox is set if a user asked for it through a bucket.
+	Inbox *Sent `json:"inbox,omitempty"`
 }
 
 // Noun names what was asked for, to the model.

@@ -30,7 +30,7 @@ func Bodies() []Body {
 		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),
 		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(CheckRan), new(StrategyGiven),
 		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(ModeSet), new(TurnEnded),
-		new(GitSeen), new(HookRan), new(LogRecovered), new(LogSealed),
+		new(GitSeen), new(HookRan), new(InboxRead), new(LogRecovered), new(LogSealed),
 	}
 }
 
@@ -78,6 +78,7 @@ func (*NoticeGiven) Kind() Kind      { return "notice.given" }
 func (*ModeSet) Kind() Kind          { return "mode.set" }
 func (*CheckRan) Kind() Kind         { return "check.ran" }
 func (*GitSeen) Kind() Kind          { return "git.seen" }
+func (*InboxRead) Kind() Kind        { return "inbox.read" }
 func (*TurnEnded) Kind() Kind        { return "turn.ended" }
 func (*LogRecovered) Kind() Kind     { return "log.recovered" }
 func (*LogSealed) Kind() Kind        { return "log.sealed" }

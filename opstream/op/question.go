@@ -69,6 +69,7 @@ func (a *Answer) Words(about string) string {
 type QuestionAnswered struct {
 	Asked uint64 `json:"asked"` // seq of the QuestionAsked
 	Answer
-	By   string `json:"by"`   // the user's name on the machine
-	From string `json:"from"` // terminal | answer | page | attach
+	By    string `json:"by"`   // the user's name on the machine
+	From  string `json:"from"` // terminal | answer | page | attach
+	Inbox *Sent  `json:"inbox,omitempty"`
 }

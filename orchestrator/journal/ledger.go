@@ -156,28 +156,40 @@ func (l *Ledger) Answer(ctx context.Context, a *op.QuestionAnswered) error {
 // Serve executes the commands that other processes send to the task, until stop is called;
 // stop returns when the last is answered. endTurn ends the turn with a cause.
 func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.CancelCauseFunc) (stop func(), err error) {
-	return taskdir.Serve(h, l.ID, func(c taskdir.Command) (err error) {
-		defer func() { // what is confirmed to another process is safe
-			if err == nil {
-				err = l.Journal.Safe(ctx)
-			}
-		}()
-		switch c.Verb {
-		case "say":
-			return l.Say(ctx, c.Text, op.SourceSteer)
-		case "answer":
-			if c.Answer == nil {
-				return errors.New("the command has no answer")
-			}
-			return l.Answer(ctx, c.Answer)
-		case "jump":
-			return l.Jump(ctx, c.JumpRequested)
-		case "stop":
-			endTurn(fmt.Errorf("%w from %s", notice.ErrStopped, c.From))
-			return nil
+	return taskdir.Serve(h, l.ID, func(c taskdir.Command) error {
+		if err := l.Obey(ctx, c, endTurn); err != nil {
+			return err
 		}
-		return fmt.Errorf("unknown command %q", c.Verb)
+		return l.Journal.Safe(ctx) // what is confirmed to another process is safe
 	})
+}
+
+// Obey executes a user's command. endTurn ends the turn with a cause.
+func (l *Ledger) Obey(ctx context.Context, c taskdir.Command, endTurn context.CancelCauseFunc) error {
+	switch c.Verb {
+	case "say":
+		said := l.UserSaid(c.Text, op.SourceSteer)
+		said.Inbox = c.Sent
+		return l.Journal.Post(ctx, said)
+	case "answer":
+		if c.Answer == nil {
+			return errors.New("the command has no answer")
+		}
+		c.Answer.Inbox = c.Sent
+		return l.Answer(ctx, c.Answer)
+	case "jump":
+		c.JumpRequested.Inbox = c.Sent
+		return l.Jump(ctx, c.JumpRequested)
+	case "stop":
+		if c.Sent != nil { // recorded first: the next process does not stop again
+			if err := l.Journal.Post(ctx, &op.InboxRead{Sent: *c.Sent, Verb: c.Verb}); err != nil {
+				return err
+			}
+		}
+		endTurn(fmt.Errorf("%w from %s", notice.ErrStopped, c.From))
+		return nil
+	}
+	return fmt.Errorf("unknown command %q", c.Verb)
 }
 
 // Resume records that this process continues the task, with what it changes, and a user's words if there are any.

@@ -26,6 +26,7 @@ const version = 1
 //	index/TASK            names the task; it has no content that matters
 //	tasks/TASK/log/N      the N-th object of the task's log, from 1, with 16 digits
 //	tasks/TASK/parts/ID   a part of a file that is too large for its log object
+//	tasks/TASK/inbox/N    the N-th message to the task, with 16 digits
 const (
 	indexPrefix = "index/"
 	tasksPrefix = "tasks/"

@@ -66,7 +66,7 @@ func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested
 		return Jumped{}, err
 	}
 	if err = taskdir.ErrNotLive; dir == "" { // a running task keeps its directory
-		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", JumpRequested: j})
+		err = s.deliver(ctx, task, taskdir.Command{Verb: "jump", JumpRequested: j})
 	}
 	if err == nil || !errors.Is(err, taskdir.ErrNotLive) {
 		return Jumped{Scheduled: err == nil}, err

@@ -67,7 +67,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		}
 	}
 	goOn, err := continues(st, message)
-	if err != nil {
+	if err != nil && (cursor == nil || !o.unread(ctx, st)) {
 		return nil, err
 	}
 	limits := o.resumedLimits(st)

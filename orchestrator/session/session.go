@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"anamnesis/opstream"
@@ -79,6 +80,9 @@ type Options struct {
 	Model model.Model
 	// Store are the settings of each task's stream and world.
 	Store runtime.Store
+	By    string // the user's name to tasks that a bucket keeps; empty: that on this machine
+	// Note is called with what becomes of a message to such a task; nil: nothing is.
+	Note func(format string, args ...any)
 }
 
 // Service is the program's state in one home, for any front end. Its methods may
@@ -94,6 +98,9 @@ func New(o Options) (*Service, error) {
 		o.Getenv = os.Getenv
 	}
 	o.KeyEnv = cmp.Or(o.KeyEnv, keyEnv)
+	if o.Note == nil {
+		o.Note = func(string, ...any) {}
+	}
 	h, err := taskdir.FindHome(o.Getenv)
 	if err != nil {
 		return nil, Usagef("%v", err)
@@ -181,6 +188,7 @@ type Session struct {
 	done    func() // closes the sources of the task's tools
 
 	replica *replica.Holder // nil: the task is kept in this home only
+	inbox   uint64          // the last message there that was recorded
 	reclaim func() bool     // ends the offer of the directory; nil: none is made
 	yielded bool            // another process has the directory
 }
@@ -202,6 +210,9 @@ func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 			last = out
 		}
 		again := out.Reason == "done" || out.Reason == "limit" || out.Reason == "idle"
+		if again && ctx.Err() == nil && s.replica != nil { // somebody may wait for the task to see a message
+			s.readInbox(ctx, func(error) {})
+		}
 		if again && ctx.Err() == nil && s.task.Ledger.Unanswered() {
 			continue // a message or a jump arrived between the turn's end and the socket's
 		}
@@ -218,6 +229,8 @@ func (s *Session) ended(out runtime.Outcome) {
 }
 
 func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	turn, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if s.replica != nil {
@@ -228,6 +241,8 @@ func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
 			case <-turn.Done():
 			}
 		}()
+		s.readInbox(turn, end) // an answer may be there to what the task would ask again
+		reading.Go(func() { s.followInbox(turn, end) })
 	}
 	stop, err := s.task.Ledger.Serve(ctx, s.home, end)
 	if err != nil {

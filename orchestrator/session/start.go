@@ -231,7 +231,7 @@ func (o *opening) hold(ctx context.Context, m *Model, kept *replica.Holder, done
 	o.warnings = nil
 	o.refused(t)
 	err = o.sandbox(ctx, t)
-	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, service: o.Service, client: o.client, done: done, replica: kept}
+	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, service: o.Service, client: o.client, done: done, replica: kept, inbox: t.Ledger.State().Inbox}
 	if err != nil {
 		return nil, JoinClose(err, s.Close())
 	}

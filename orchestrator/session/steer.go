@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func (s *Service) Say(ctx context.Context, task, text string) error {
 	if _, err := taskdir.ReadState(s.Home, task); err != nil {
 		return err
 	}
-	err := taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "say", Text: text})
+	err := s.deliver(ctx, task, taskdir.Command{Verb: "say", Text: text})
 	if errors.Is(err, taskdir.ErrNotLive) {
 		return remedy.With(err, remedy.Request, task)
 	}
@@ -39,7 +40,7 @@ func (s *Service) Stop(ctx context.Context, task, from string) error {
 	if _, err := taskdir.ReadState(s.Home, task); err != nil {
 		return err
 	}
-	return taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "stop", From: from})
+	return s.deliver(ctx, task, taskdir.Command{Verb: "stop", From: from})
 }
 
 // Question returns the open question of a task. Errors: taskdir.ErrNoQuestion, and taskdir.ErrAnswered if the
@@ -70,7 +71,7 @@ func (s *Service) Answer(ctx context.Context, task string, seq uint64, text, fro
 	if err != nil && (seq == 0 || !errors.Is(err, taskdir.ErrNoQuestion) && !errors.Is(err, taskdir.ErrAnswered)) {
 		return false, err
 	}
-	a := &op.QuestionAnswered{Asked: seq, By: question.UserName(), From: from}
+	a := &op.QuestionAnswered{Asked: seq, By: cmp.Or(s.o.By, question.UserName()), From: from}
 	if q != nil && (seq == 0 || seq == q.Seq) {
 		a.Asked = q.Seq
 		if a.Answer, err = question.Parse(&q.QuestionAsked, text); err != nil {
@@ -78,7 +79,7 @@ func (s *Service) Answer(ctx context.Context, task string, seq uint64, text, fro
 		}
 	}
 	for try := 1; ; try++ { // another answer, or a process that begins, has the stream for a moment
-		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "answer", Answer: a})
+		err = s.deliver(ctx, task, taskdir.Command{Verb: "answer", Answer: a})
 		if !errors.Is(err, taskdir.ErrNotLive) {
 			return true, err
 		}

@@ -31,6 +31,9 @@ func Fold(s *State, o op.Op) error {
 	s.Context.Apply(o)
 	s.Research.Fold(o)
 	s.Questions.Fold(o)
+	if sent := op.SentBy(o.Body); sent != nil {
+		s.Inbox = max(s.Inbox, sent.N)
+	}
 	switch o.Body.(type) {
 	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
 		s.Calls.Repeats.Prune(s.Context.Visible())
@@ -175,7 +178,7 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.Answered = s.Turn.Answered && !b.GoOn
 	case *op.NoticeGiven:
 		s.Turn.Quarter = max(s.Turn.Quarter, b.Quarter)
-	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
+	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.ReflectAsked, *op.OutputKept, *op.InboxRead, *op.LogRecovered, *op.LogSealed, nil:
 		// The others change the context, the questions or the research only, if anything.
 	default:
 		return fmt.Errorf("%w: Fold does not handle %s", ErrStream, b.Kind())

@@ -11,7 +11,7 @@ import (
 
 // FoldVersion identifies the meaning of a folded state. Raise it whenever Fold or State
 // changes meaning: a snapshot of another version is not used.
-const FoldVersion = "54"
+const FoldVersion = "55"
 
 // FromSnapshot returns the state that a snapshot holds, or the empty state.
 func FromSnapshot(stream interface {

@@ -59,6 +59,7 @@ type State struct {
 	Recall    Recall         // of cards
 	Research  Research       // what was looked up before it was used
 	Questions Questions      `json:",omitempty"` // to the user
+	Inbox     uint64         `json:",omitempty"` // number of the last object of the inbox that was recorded; see op.Sent
 	Repairs   Repairs        // failed commands that worked later
 	Learning  *op.PassBegun  `json:",omitempty"` // a pass at the end that was begun and has no result
 }

@@ -31,6 +31,8 @@ type Command struct {
 	Answer *op.QuestionAnswered `json:"answer,omitempty"`
 	// From says where the user gives the command.
 	From string `json:"from,omitempty"`
+	// Sent is set for a command that came through a bucket.
+	Sent *op.Sent `json:"-"`
 }
 
 type commandReply struct {

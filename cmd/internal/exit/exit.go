@@ -83,6 +83,7 @@ func Code(err error) int {
 		code int
 		errs []error
 	}{
+		{Done, []error{session.ErrWaits}},
 		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream, replica.ErrDamaged}},
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,

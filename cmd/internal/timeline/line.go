@@ -108,6 +108,8 @@ func LineOf(o op.Op, dir string) Line {
 		return modeLine(b)
 	case *op.HookRan:
 		return hookLine(b)
+	case *op.InboxRead:
+		return Line{Icon: "»", Text: oneLine(fmt.Sprintf("message %d from %s: %s", b.N, b.By, cmp.Or(b.Refused, b.Verb)))}
 	case *op.TurnEnded:
 		return Line{Icon: "■", Text: strings.TrimSuffix(b.Reason+": "+b.Detail, ": "), Short: "end"}
 	case *op.LogRecovered:
@@ -207,6 +209,9 @@ func userLine(b *op.UserSaid) Line {
 	l := Line{Icon: "»", Text: oneLine(b.Text), Short: "words"}
 	if b.Source == op.SourceRejection || b.Source == op.SourceAnswer {
 		l.Text = string(b.Source) + ": " + l.Text
+	}
+	if b.Inbox != nil {
+		l.Text = oneLine(b.Inbox.By) + ": " + l.Text
 	}
 	return l
 }

@@ -120,7 +120,7 @@ func (p *Context) Apply(o op.Op) {
 		p.user(o, EntryWords, b.Words, words)
 		p.user(o, EntryPlain, b.Notice, notice)
 	case *op.ApprovalDecided, *op.CheckpointMarked, *op.GitSeen, *op.JobStarted, *op.JumpDropped, *op.JumpIntended,
-		*op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.OutputKept, *op.PassBegun,
+		*op.InboxRead, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.OutputKept, *op.PassBegun,
 		*op.PassDone, *op.QuestionAnswered, *op.QuestionAsked, *op.ReflectAsked, *op.ReflectFailed, *op.RepairsFound, *op.ResearchDone, *op.RestoreIntended,
 		*op.SubagentEnded, *op.SubagentStarted, *op.TodosSet, *op.ToolCalled, *op.ToolStarted, *op.TurnEnded:
 		// The model is not shown these, or a pass shows them later.
