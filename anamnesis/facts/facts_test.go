@@ -147,3 +147,27 @@ func TestTell(t *testing.T) {
 		t.Errorf("%d bytes, %d facts", len(text), len(told))
 	}
 }
+
+// TestRepeats: a fact that an earlier one says as well is not told.
+func TestRepeats(t *testing.T) {
+	for _, tt := range []struct {
+		kind    Kind
+		match   string
+		earlier Kind
+		said    string
+		want    bool
+	}{
+		{Works, "pytest", Works, "pytest", true}, {Works, "pytest", Works, "tox", false},
+		{Works, "runtests.py", Works, "tests/runtests.py", true}, {Works, "python3 runtests.py", Works, "./tests/runtests.py", true},
+		{Works, "python3 -m pytest", Works, "pytest", true}, {Works, "poetry run pytest", Works, "pytest", true}, {Works, "pytest", Works, "poetry run pytest", false},
+		{Never, "mvn test", Missing, "mvn", true}, {Never, "mvn test", Missing, "mv", false}, {Never, "gradle test", Missing, "mvn", false},
+		{Never, "sub/mvnw test", Never, "mvnw test", true}, {Never, "mvnw test", Never, "sub/mvnw test", false}, {Never, "mvn test", Never, "mvn test", false}, {Never, "mvn", Never, "mvn test", false}, {Never, "mvn test", Never, "gradle test", false},
+		{Missing, "mvn", Never, "mvn", false}, {Missing, "mvn", Missing, "mvn", false}, {Works, "mvn", Missing, "mvn", false}, {Works, "mvn test", Never, "mvn test", false}, {Never, "mvn test", Works, "mvn test", false},
+		{Timeout, "mvn test", Missing, "mvn", false}, {Timeout, "mvn test", Never, "mvn test", false}, {FailsAnyway, "a", FailsAnyway, "a", false},
+	} {
+		f := Fact{Kind: tt.kind, Match: tt.match}
+		if got := f.repeats([]Fact{{Kind: Works, Match: "unrelated"}, {Kind: tt.earlier, Match: tt.said}}); got != tt.want {
+			t.Errorf("%s %q after %s %q: %v", tt.kind, tt.match, tt.earlier, tt.said, got)
+		}
+	}
+}

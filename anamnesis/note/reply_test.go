@@ -44,6 +44,11 @@ func TestDecode(t *testing.T) {
 	if err != nil || !slices.Equal(rep.Notes.Falsified[0].Ops, []uint64{0, 1, 12, 13, 14, 15, 16, 17}) || rep.Notes.Falsified[0].Confidence != ConfidenceHigh {
 		t.Errorf("lenient numbers: %+v, %v", rep.Notes.Falsified, err)
 	}
+	for text, want := range map[string]uint64{"9007199254740992.0": 1 << 53, "9007199254740994.0": 0, "1.5": 0, "-1.0": 0, "0.0": 0, "2e1": 20, "18446744073709551615": 1<<64 - 1, "": 0} {
+		if got := opNumber(text); got != want {
+			t.Errorf("operation %q: %d, want %d", text, got, want)
+		}
+	}
 	many := `{"findings":[` + strings.Repeat(`"x",`, 99) + `"x"]}`
 	if rep, err := Decode(many); err != nil || len(rep.Notes.Findings) != maxReplyItems || rep.Cut != 100-maxReplyItems {
 		t.Errorf("a long list: %d kept, %d cut, %v", len(rep.Notes.Findings), rep.Cut, err)

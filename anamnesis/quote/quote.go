@@ -55,11 +55,8 @@ func breakMarks(s string) string {
 		if i < 0 {
 			break
 		}
-		start := from + i - 1
+		start := len(strings.TrimSuffix(s[:from+i], "/")) - 1
 		from += i + len(name)
-		if start > 0 && s[start] == '/' {
-			start--
-		}
 		if start < 0 || s[start] != '[' {
 			continue
 		}

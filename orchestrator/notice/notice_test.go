@@ -190,3 +190,27 @@ func TestTriedFrom(t *testing.T) {
 		t.Errorf("%d are listed: %q", len(got), got)
 	}
 }
+
+// TestList: the first names are listed with the number of the others; one that could pass for more than a name is quoted.
+func TestList(t *testing.T) {
+	many := make([]string, maxNamed+1)
+	for i := range many {
+		many[i] = "x"
+	}
+	all := strings.TrimSuffix(strings.Repeat("x, ", maxNamed), ", ")
+	long := strings.Repeat("n", maxPathName+1)
+	for _, tt := range []struct {
+		items []string
+		total int
+		want  string
+	}{
+		{nil, 0, ""}, {[]string{"a"}, 1, "a"}, {[]string{"a", "b"}, 2, "a, b"}, {[]string{"a", "b"}, 5, "a, b and 3 more"}, {nil, 2, " and 2 more"},
+		{many[1:], maxNamed, all}, {many, maxNamed + 1, all + " and 1 more"},
+		{[]string{"a b", "a\nb", "\xff"}, 3, `a b, "a\nb", "\xff"`},
+		{[]string{long[1:]}, 1, long[1:]}, {[]string{long}, 1, long[:maxPathName/3] + "…" + long[:maxPathName/3] + fmt.Sprintf(" (%d bytes)", maxPathName+1)},
+	} {
+		if got := List(tt.items, tt.total); got != tt.want {
+			t.Errorf("%.40q of %d: %s, want %s", tt.items, tt.total, got, tt.want)
+		}
+	}
+}

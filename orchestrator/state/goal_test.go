@@ -211,3 +211,43 @@ func TestStuck(t *testing.T) {
 		t.Errorf("after a better check: %+v", s.Goal)
 	}
 }
+
+// TestWithGoal: what a turn does instead of ending, if anything.
+func TestWithGoal(t *testing.T) {
+	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}}, GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}}
+	limit := Action{Kind: ActEndTurn, Reason: "limit"}
+	for _, tt := range []struct {
+		name   string
+		act    Action
+		worlds string
+		change func(*State)
+		timeUp bool
+		want   ActionKind
+		reason string
+	}{
+		{"goes back", limit, "abc", nil, false, ActReturn, ""},
+		{"goes back, when the time is over", limit, "abc", nil, true, ActReturn, ""},
+		{"checks", limit, "abcd", nil, false, ActCheck, ""},
+		{"checks, when the time is over, if that is fast", limit, "abcd", func(s *State) { s.Goal.Runs[1].Fast = true }, true, ActCheck, LastCheck},
+		{"has no time for a slow check", limit, "abcd", nil, true, ActEndTurn, "limit"},
+		{"is done", Action{Kind: ActEndTurn, Reason: "done"}, "abc", nil, false, ActEndTurn, "done"},
+		{"does not end", Action{Kind: ActAsk, Reason: "limit"}, "abc", nil, false, ActAsk, "limit"},
+		{"does not end, unchecked", Action{Kind: ActAsk}, "abcd", nil, false, ActAsk, ""},
+		{"jumps", limit, "abc", func(s *State) { s.Jump.Pending = new(Pending) }, false, ActEndTurn, "limit"},
+		{"jumps, unchecked", limit, "abcd", func(s *State) { s.Jump.Pending = new(Pending) }, false, ActEndTurn, "limit"},
+		{"plans", limit, "abc", func(s *State) { s.Grants.Plan = true }, false, ActEndTurn, "limit"},
+		{"was not saved", limit, "abcd", func(s *State) { s.Steps.List[3].Saved = false }, false, ActEndTurn, "limit"},
+		{"cannot go back to what was not saved", limit, "abc", func(s *State) { s.Steps.List[1].Saved = false }, false, ActEndTurn, "limit"},
+		{"has passed", limit, "abc", func(s *State) { s.Goal.Runs[1].Passed = true }, false, ActEndTurn, "limit"},
+		{"was never checked", limit, "abc", func(s *State) { s.Goal.Runs = nil }, false, ActCheck, ""},
+		{"has no goal", limit, "abc", func(s *State) { s.Goal = Goal{} }, false, ActEndTurn, "limit"},
+	} {
+		s := withRuns(t, tt.worlds, good, bad)
+		if tt.change != nil {
+			tt.change(s)
+		}
+		if act := s.withGoal(tt.act, Limits{TimeUp: tt.timeUp}); act.Kind != tt.want || act.Reason != tt.reason || tt.want == ActReturn && act.Step != 1 {
+			t.Errorf("%s: %+v", tt.name, act)
+		}
+	}
+}

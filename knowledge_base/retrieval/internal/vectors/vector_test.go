@@ -147,3 +147,21 @@ func TestMeasure(t *testing.T) {
 	}
 	new(vectorSet).measure(t.Context(), make([]Document, backgroundCards)) // before anything was embedded
 }
+
+// TestVouches: a cosine vouches for a card by how far it is above those of unrelated cards.
+func TestVouches(t *testing.T) {
+	floor := 0.2 + 0.1*math.Sqrt(2*math.Log(20*100)) // of a hundred cards
+	for _, tt := range []struct{ mean, spread, cosine, want float64 }{
+		{0.2, 0, 0.9, 0},     // nothing was measured
+		{0.2, 0.1, 0.1, 0},   // less alike than unrelated ones
+		{0.2, 0.1, 0.2, 0},   // as alike
+		{0.2, 0.1, floor, 1}, // as alike as the best of unrelated ones rarely is
+		{0.2, 0.1, (floor + 0.2) / 2, 0.5},
+		{0.2, 0.5, 0.99, 0}, // unrelated ones may be as alike as equal ones
+	} {
+		l := &Leg{vectorSet: vectorSet{mean: tt.mean, spread: tt.spread}}
+		if got := l.Vouches(tt.cosine, 100); math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%+v: %f", tt, got)
+		}
+	}
+}
