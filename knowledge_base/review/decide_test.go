@@ -64,3 +64,21 @@ func TestDecideIsWhole(t *testing.T) {
 		t.Error("a decision about nothing")
 	}
 }
+
+// TestMessage: the history says what was decided about which cards, and why.
+func TestMessage(t *testing.T) {
+	s := store(t, draft("k1", "first"), draft("k2", "second"))
+	for _, tt := range []struct {
+		d    Decision
+		want string
+	}{
+		{Decision{Act: Approve, IDs: []string{"k1"}}, "Approve: topic of k1"},
+		{Decision{Act: Retire, IDs: []string{"k1"}, Reason: "it is\nold"}, "Retire: topic of k1\n\nit is old"},
+		{Decision{Act: Reject, IDs: []string{"k1", "k2"}}, "Reject 2 cards\n\n- topic of k1\n- topic of k2"},
+		{Decision{Act: Supersede, IDs: []string{"k1"}, By: "k2", Reason: "better"}, "Supersede: topic of k1\n\nIts place takes: topic of k2\n\nbetter"},
+	} {
+		if got := tt.d.message(s); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

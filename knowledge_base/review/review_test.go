@@ -1,6 +1,7 @@
 package review
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,5 +63,41 @@ func TestQueue(t *testing.T) {
 		if notes := strings.Join(it.Notes, "\n"); !strings.HasPrefix(notes, want) || strings.Contains(notes, "contradicts") && strings.Contains(notes, "may say") || it.State != card.Draft {
 			t.Errorf("%s:\n%s\nwant %q", it.ID, notes, want)
 		}
+	}
+}
+
+// TestWaiting: drafts wait for a user, and of reviewed cards those past their date or contradicted by several tasks.
+func TestWaiting(t *testing.T) {
+	var cards []*card.Card
+	past := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	for _, id := range []string{"draft", "expired-draft", "reviewed", "expired", "doubted", "doubted-once", "retired", "expired-retired"} {
+		c := draft(id, "issue of "+id)
+		switch {
+		case strings.Contains(id, "retired"):
+			c.State = card.Retired
+		case !strings.Contains(id, "draft"):
+			c.State = card.Reviewed
+		}
+		if strings.HasPrefix(id, "expired") {
+			c.Expires = &past
+		}
+		cards = append(cards, c)
+	}
+	s := store(t)
+	if _, err := s.Apply(t.Context(), knowledgebase.Change{By: knowledgebase.Person, Cards: cards}); err != nil {
+		t.Fatal(err)
+	}
+	for task, id := range map[string]string{"t1": "doubted", "t2": "doubted", "t3": "doubted-once", "t4": "doubted", "t5": "doubted"} {
+		if err := s.Count(usage.Event{Card: id, Task: task, What: usage.Contradicted}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, e := range Waiting(s) {
+		got = append(got, e.ID)
+	}
+	slices.Sort(got)
+	if want := []string{"doubted", "draft", "expired", "expired-draft"}; !slices.Equal(got, want) {
+		t.Errorf("waiting %q, want %q", got, want)
 	}
 }
