@@ -132,10 +132,10 @@ func (s *server) address(database, user string) string {
 
 // fleet is a queue, a bucket and a repository, each of a test's own.
 type fleet struct {
-	t                                *testing.T
-	db                               *pgxpool.Pool
-	queue, base, bucket, repo, model string
-	started                          int
+	t                         *testing.T
+	db                        *pgxpool.Pool
+	queue, base, bucket, repo string
+	started                   int
 }
 
 var databases sync.Map // names that are in use
