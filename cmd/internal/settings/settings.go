@@ -88,7 +88,7 @@ func keys() []key {
 		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: globs, tightens: same},
 		{name: "recall", initial: "lessons", about: "cards that tasks are shown: lessons or " + taskdir.RecallReviewed,
 			check: oneOf("lessons", taskdir.RecallReviewed), tightens: same},
-		{name: "remote", about: "bucket that keeps tasks beside this machine, such as s3://team/agents"},
+		{name: "remote", about: "bucket that keeps tasks beside this machine, such as s3://team/agents", check: text, tightens: same},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none",
 			check: oneOf("auto", "dark", "light", "none")},
 	}

@@ -73,6 +73,8 @@ func TestPrecedence(t *testing.T) {
 		{"looser sandbox", "sandbox: read-only", "sandbox: world", "", "sandbox", "read-only", "world"},
 		{"a first limit", "", "max_cost: 3", "", "max_cost", "3", "3"},
 		{"lower limit", "max_time: 1h", "max_time: 10m", "", "max_time", "10m", "10m"},
+		{"bucket", "remote: /mnt/ours", "remote: s3://theirs", "", "remote", "/mnt/ours", "s3://theirs"},
+		{"bucket of the environment", "", "", "/mnt/ours", "remote", "/mnt/ours", "/mnt/ours"},
 		{"higher limit", "max_tokens: 1000", "max_tokens: 1001", "", "max_tokens", "1000", "1001"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,7 +125,7 @@ func TestRequest(t *testing.T) {
 // TestFaults: a fault of a file names the file, the line, the cause and the remedy.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"model: a\nmodle: b\n", `:2: unknown key "modle"; did you mean model? the keys are model, reflect_model, base_url, key_env, approval, sandbox, eas, max_steps, max_tokens, max_cost, max_time, patience, keep_ignored, recall, theme`},
+		{"model: a\nmodle: b\n", `:2: unknown key "modle"; did you mean model? the keys are model, reflect_model, base_url, key_env, approval, sandbox, eas, max_steps, max_tokens, max_cost, max_time, patience, keep_ignored, recall, remote, theme`},
 		{"model: a\nmodel: b\n", `:2: key "model" is given twice`},
 		{"\nmax_cost: -1\n", `:2: max_cost: "-1": want a value above zero`},
 		{"patience: 5\n", `:1: patience: "5": want a time above zero, such as 30m`},
