@@ -19,7 +19,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -240,12 +239,12 @@ func (w *worker) Work(ctx context.Context, job *river.Job[task]) (err error) {
 		}
 		slog.Info("this worker leaves a task", "task", t.Name, "error", err)
 	}()
-	var tasks strings.Builder
-	if _, err := run(ctx, &tasks, "anamnesis", "remote", "list", "--remote", remote); err != nil {
+	code, err := run(ctx, io.Discard, "anamnesis", "remote", "pull", "--remote", remote, t.Name)
+	if code != 0 && (code != 2 || !strings.Contains(err.Error(), "no task of this name")) {
 		return err
 	}
-	begun, from := slices.Contains(strings.Fields(tasks.String()), t.Name), repository.FindStringSubmatch(t.Repo)
-	code, err := run(ctx, os.Stderr, "sh", "-c", checkout, t.Repo, dir, from[1], from[2], t.Prepare)
+	begun, from := code == 0, repository.FindStringSubmatch(t.Repo)
+	code, err = run(ctx, os.Stderr, "sh", "-c", checkout, t.Repo, dir, from[1], from[2], t.Prepare)
 	if err = fmt.Errorf("clone and prepare %s: %w", t.Repo, err); code == 66 && !begun && job.Attempt >= maxTries {
 		return river.JobCancel(err)
 	} else if code != 0 {

@@ -147,16 +147,21 @@ func (s *stage) machine(command []string, files map[string]string, env ...string
 	for name, text := range files {
 		s.write(home+"/etc/"+name, places.Replace(text))
 	}
-	s.write(home+"/config.yaml", "sandbox: 'off'\n")
+	s.write(home+"/home/config.yaml", "sandbox: 'off'\n")
 	for i := range command {
 		command[i] = places.Replace(command[i])
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = s.path(home)
-	cmd.Env = slices.Concat(os.Environ(), env, []string{"ANAMNESIS_HOME=" + s.path(home), "ANAMNESIS_MODEL=script:" + s.path("model.yaml"),
+	cmd.Env = slices.Concat(os.Environ(), env, []string{"ANAMNESIS_HOME=" + s.path(home+"/home"), "ANAMNESIS_MODEL=script:" + s.path("model.yaml"),
 		"ANAMNESIS_REMOTE=" + s.path("bucket"), "REPO=" + s.repo, "COMMIT=main"})
 	out := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
+	s.t.Cleanup(func() {
+		if cmd.Process != nil && cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+		}
+	})
 	return cmd, out
 }
 

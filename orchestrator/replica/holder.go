@@ -170,7 +170,11 @@ func (h *Holder) Err() error {
 // Close sends what is left, for as long as ctx lasts, and says in the log that anybody may take the task.
 func (h *Holder) Close(ctx context.Context) error {
 	h.mu.Lock()
-	none := h.cursor.Last.N == 0 && len(h.streams) == 0 // the task could not be begun
+	none := h.cursor.Last.N == 0 // the task could not be begun
+	for _, s := range h.streams {
+		seq, _ := s.log.Last()
+		none = none && seq == 0
+	}
 	h.mu.Unlock()
 	var err error
 	if !none {
