@@ -239,12 +239,12 @@ func (w *worker) Work(ctx context.Context, job *river.Job[task]) (err error) {
 		}
 		slog.Info("this worker leaves a task", "task", t.Name, "error", err)
 	}()
-	code, err := run(ctx, io.Discard, "anamnesis", "remote", "pull", "--remote", remote, t.Name)
+	code, err := run(ctx, io.Discard, io.Discard, "anamnesis", "remote", "pull", "--remote", remote, t.Name)
 	if code != 0 && (code != 2 || !strings.Contains(err.Error(), "no task of this name")) {
 		return err
 	}
 	begun, from := code == 0, repository.FindStringSubmatch(t.Repo)
-	code, err = run(ctx, os.Stderr, "sh", "-c", checkout, t.Repo, dir, from[1], from[2], t.Prepare)
+	code, err = run(ctx, os.Stderr, os.Stderr, "sh", "-c", checkout, t.Repo, dir, from[1], from[2], t.Prepare)
 	if err = fmt.Errorf("clone and prepare %s: %w", t.Repo, err); code == 66 && !begun && job.Attempt >= maxTries {
 		return river.JobCancel(err)
 	} else if code != 0 {
@@ -259,8 +259,8 @@ func (w *worker) Work(ctx context.Context, job *river.Job[task]) (err error) {
 	}
 	args = append(args, "--remote", remote, "--lease", w.lease.String(), "--dir", dir, "--when-asked", "stop",
 		"--output-format", "stream-json")
-	run(ctx, os.Stderr, "sh", "-c", exchange)
-	defer run(ctx, os.Stderr, "sh", "-c", exchange)
+	run(ctx, os.Stderr, os.Stderr, "sh", "-c", exchange)
+	defer run(ctx, os.Stderr, os.Stderr, "sh", "-c", exchange)
 	return w.turn(ctx, t.Name, append(args, rest...))
 }
 
@@ -287,7 +287,7 @@ func (w *worker) turn(ctx context.Context, name string, args []string) error {
 			}
 		}
 	}()
-	code, err := run(ctx, out, "anamnesis", args...)
+	code, err := run(ctx, out, os.Stderr, "anamnesis", args...)
 	out.Close()
 	switch {
 	case err == nil || code == 2 && strings.Contains(err.Error(), name+" is done"): // its worker was lost then
@@ -305,14 +305,14 @@ func (w *worker) turn(ctx context.Context, name string, args []string) error {
 }
 
 // run runs a command, which gets SIGTERM when ctx ends, and returns its exit code, and an error with what it said last.
-func run(ctx context.Context, out io.Writer, name string, args ...string) (int, error) {
+func run(ctx context.Context, out, log io.Writer, name string, args ...string) (int, error) {
 	var said tail
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                  // Ctrl-C is for this process
 	cmd.Env = append(os.Environ(), "PGPASSWORD=", "GIT_TERMINAL_PROMPT=0") // no command of a task sees the queue
 	cmd.WaitDelay = 2 * time.Minute                                        // for what a command leaves running
-	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(os.Stderr, &said)
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(log, &said)
 	err := cmd.Run()
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(string(said)))

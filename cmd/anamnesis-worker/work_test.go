@@ -31,7 +31,7 @@ func (f *fleet) fault(name string) (state, text string) {
 	return state, text
 }
 
-// TestWaits: a task that asks leaves its slot to the next, and goes on with the answer.
+// TestWaits: a task that asks leaves its slot to the next, and its job ends once a user has answered.
 func TestWaits(t *testing.T) {
 	f := newFleet(t, `
 turns:
@@ -39,16 +39,20 @@ turns:
       - when: {on: any, contains: red or blue}
         calls: [{name: AskUser, arguments: {question: "Which colour?"}}]
       - reply: Done.
-  - expect: [{on: any, contains: green}]
+  - expect: [{on: any, contains: Green}]
     reply: Green it is.
 `)
 	f.submit("asks", "Paint it red or blue.")
 	f.submit("next", "Go.", "--priority", "2")
 	w := f.start()
 	f.until("the next task ended", func() bool { return f.count("completed") == 1 && f.count("scheduled") == 1 })
-	cmd := f.command(w.machine, program, "answer", "asks", "green")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("answer: %v: %s", err, out)
+	there := f.command("user", program, "resume", "--remote", f.bucket, "--dir", f.base+"/user/asks", "--when-asked", "wait", "asks")
+	if err := there.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.until("the user's answer", func() bool { return f.command("user", program, "answer", "asks", "Green").Run() == nil })
+	if err := there.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	f.due()
 	f.until("the answered task ended", func() bool { return f.count("completed") == 2 })

@@ -455,7 +455,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// TestNothingBegun: a task that is not begun is not in the bucket, however long that takes.
+// TestNothingBegun: a task that is not begun is not in the bucket, however long that takes, nor when it ends then.
 func TestNothingBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newMemory()
@@ -468,4 +468,9 @@ func TestNothingBegun(t *testing.T) {
 			t.Errorf("the bucket has %d objects, %v", len(b.objects), err)
 		}
 	})
+	b, m := newMemory(), newMachine(t)
+	m.open(b, Cursor{Task: testTask})
+	if err := m.holder.Close(t.Context()); err != nil || len(b.objects) > 0 {
+		t.Errorf("with a stream that has no line, the bucket has %d objects, %v", len(b.objects), err)
+	}
 }
