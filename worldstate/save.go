@@ -258,8 +258,8 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 		return Snapshot{}, err
 	}
 	w.opts.Hook("refs-written")
-	if _, cached := w.listings.get(tree); !cached {
-		w.listings.put(tree, sc.Listing)
+	if _, cached := w.listings[tree]; !cached {
+		remember(&w.listings, tree, sc.Listing)
 	}
 	w.saved = c
 	if parent != nil && c.Id == parent.Id {

@@ -112,13 +112,13 @@ type World struct {
 
 	mu         sync.Mutex
 	lock       *fsys.Lock
-	cleared    bool                  // leftovers of killed processes were removed
-	listings   recent[*tree.Listing] // by tree
-	policies   recent[*tree.Policy]  // by snapshot; a plan would read every directory
-	ignoredWas map[string]bool       // the ignored paths at the last save
-	saved      *gitfmt.Commit        // of the last save
-	held       *fsys.Root            // the directory, open so that no other one gets its inode; nil before the first operation
-	unsettled  error                 // why the last restore is not known to be durable
+	cleared    bool                          // leftovers of killed processes were removed
+	listings   map[gitfmt.Hash]*tree.Listing // by tree, those of late
+	policies   map[gitfmt.Hash]*tree.Policy  // by snapshot; a plan would read every directory
+	ignoredWas map[string]bool               // the ignored paths at the last save
+	saved      *gitfmt.Commit                // of the last save
+	held       *fsys.Root                    // the directory, open so that no other one gets its inode; nil before the first operation
+	unsettled  error                         // why the last restore is not known to be durable
 }
 
 // Open opens the store for the world at dir and makes the bare repository on

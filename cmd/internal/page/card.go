@@ -75,7 +75,6 @@ type cardView struct {
 	Queue     []listedCard // the cards that wait next to it, in the review
 	Near      []nearCard
 	Against   []versionCard   // contradicting and similar cards, shown beside it
-	Instances []nearCard      // the cards that it was drawn from and may replace
 	Tainted   bool            // drawn from outside text
 	Can       map[string]bool // the acts that the card's state allows
 	Decide    string          // where its forms are sent
@@ -152,39 +151,15 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	if v.Near, err = s.near(ctx, id); err != nil {
 		return nil, err
 	}
-	if v.Instances, err = s.instances(c); err != nil {
-		return nil, err
-	}
 	v.Near = slices.DeleteFunc(v.Near, func(n nearCard) bool { return slices.Contains(c.Generalizes, n.ID) })
 	v.Against, v.Tainted = s.against(c, &v.Near), c.Provenance.Tainted
-	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // the other card is shown beside, or below
-		return strings.HasPrefix(note, "instance ") ||
-			slices.ContainsFunc(v.Against, func(a versionCard) bool {
-				return strings.HasPrefix(note,
-					"contradicts "+a.Near.ID+" ")
-			})
+	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // the other card is shown beside
+		return slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
 	})
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(review.Approve): !gone, string(review.Reject): c.State == card.Draft,
 		string(review.Retire): c.State == card.Reviewed, string(review.Restore): gone, string(review.Supersede): !gone}
 	return v, nil
-}
-
-// instances returns the cards that one was drawn from and that it could replace.
-func (s *Server) instances(c *card.Card) (out []nearCard, err error) {
-	for _, id := range c.Generalizes {
-		other, seen, err := s.readCard(id)
-		if errors.Is(err, knowledgebase.ErrNotFound) {
-			continue // removed meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		if current(other) {
-			out = append(out, nearCard{ID: id, Title: other.Title(), State: other.State, Seen: seen})
-		}
-	}
-	return out, nil
 }
 
 // readCard returns a card and the fingerprint of its text.

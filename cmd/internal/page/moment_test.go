@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -106,44 +105,5 @@ func TestDecideBetween(t *testing.T) {
 	}
 	if page := s.get(t, "/review/theirs"); strings.Contains(page, "Keep one of the two") {
 		t.Error("the page asks again for what is decided")
-	}
-}
-
-// TestDecideInstances: a card that was drawn from others takes the place of all of them by one
-// form, in plain words, and one act takes that back.
-func TestDecideInstances(t *testing.T) {
-	s := openSite(t)
-	s.addCard(t, "one", "topic of one")
-	s.addCard(t, "two", "topic of two")
-	s.addCard(t, "both", "topic of both")
-	s.addField(t, "both", "generalizes: [one, two]\nexpires: 2020-01-01T00:00:00Z\n")
-	page := s.get(t, "/review/both")
-	wantIn(t, "the page", page, "This card takes their place", "approve it again if it still holds")
-	for _, word := range []string{"supersedes:", "expires,", "state:", "kb retire"} {
-		if strings.Contains(page, word) {
-			t.Errorf("the page names %q", word)
-		}
-	}
-	_, seen := s.text(t, "both")
-	fields := url.Values{"act": {"supersede"}, "seen": {seen}, "from": {"review"}, "turned": {"yes"}}
-	for _, by := range regexp.MustCompile(`name="by" value="(\w+)"><input type="hidden" name="by_seen" value="([0-9a-f]+)"`).FindAllStringSubmatch(page, -1) {
-		if fields["by"] = append(fields["by"], by[1]); len(fields["by"]) == 2 { // the form comes first
-			fields["by_seen"] = append(fields["by_seen"], by[2])
-			break
-		}
-		fields["by_seen"] = append(fields["by_seen"], by[2])
-	}
-	if got := s.ask(t, "POST", "/cards/both/decide", fields); got.code != 303 {
-		t.Fatalf("%d\n%s", got.code, got.text)
-	}
-	if s.state(t, "one") != "superseded" || s.state(t, "two") != "superseded" {
-		t.Errorf("one is %s and two %s", s.state(t, "one"), s.state(t, "two"))
-	}
-	_, seen = s.text(t, "both")
-	if got := s.ask(t, "POST", "/cards/both/decide", form("act", "approve", "seen", seen, "from", "review")); got.code != 303 {
-		t.Fatalf("%d\n%s", got.code, got.text)
-	}
-	if text, _ := s.text(t, "both"); strings.Contains(text, "expires:") {
-		t.Errorf("the date of a card that was approved again stays:\n%s", text)
 	}
 }
