@@ -109,6 +109,11 @@ tasks work with the copy.`,
 			if err != nil {
 				return err
 			}
+			lock, err := replica.Lock(svc.Home, args[0])
+			if err != nil {
+				return err
+			}
+			defer lock.Close()
 			p, err := replica.Pull(cmd.Context(), b, svc.Home, args[0])
 			if err != nil {
 				return err

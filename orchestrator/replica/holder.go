@@ -50,6 +50,7 @@ type Options struct {
 	Waiting func(err error) // called when the bucket fails, and with nil when it answers again
 	// Renewed is called after each successful sending with how long commands may run on without another one.
 	Renewed func(left time.Duration)
+	Closed  func() // called at the end of Close
 }
 
 // Holder sends what a task and its subagents record to a bucket. Exactly one process can extend a task's log: it
@@ -169,6 +170,9 @@ func (h *Holder) Err() error {
 
 // Close sends what is left, for as long as ctx lasts, and says in the log that anybody may take the task.
 func (h *Holder) Close(ctx context.Context) error {
+	if h.o.Closed != nil {
+		defer h.o.Closed()
+	}
 	h.mu.Lock()
 	none := h.cursor.Last.N == 0 // the task could not be begun
 	for _, s := range h.streams {

@@ -69,7 +69,7 @@ func Mirror(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string) (
 	return failed, err
 }
 
-func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, records bool) error {
+func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, records bool) (err error) {
 	if err := os.MkdirAll(filepath.Dir(h.Task(task)), 0o700); err != nil {
 		return err
 	}
@@ -79,6 +79,11 @@ func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task strin
 	}
 	defer lock.Close()
 	had := h.HasTask(task)
+	defer func() {
+		if err != nil && !had {
+			err = errors.Join(err, os.RemoveAll(h.Task(task))) // a part is not listed
+		}
+	}()
 	_, err = pullTask(ctx, b, h, task, records)
 	if had && errors.Is(err, ErrDamaged) { // the copy may be of an earlier task of this name
 		if err = os.RemoveAll(h.Task(task)); err == nil {

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"time"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -48,6 +52,22 @@ func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lea
 	}
 }
 
+// Lock keeps other processes from continuing a task in this home, and from copying it, until the result is closed.
+// Error: taskdir.ErrRunning.
+func Lock(h taskdir.Home, task string) (io.Closer, error) {
+	if err := taskdir.CheckTaskID(task); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(h.Task(task)), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := durable.TryLock(h.Task(task) + ".lock")
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, fmt.Errorf("task %s: %w (pid %d)", task, taskdir.ErrRunning, taskdir.Live(h, task))
+	}
+	return f, err
+}
+
 // patiently repeats a request while the bucket fails in passing, for some seconds.
 func patiently[T any](ctx context.Context, request func() (T, error)) (T, error) {
 	for pause := firstRetry; ; pause *= 2 {
@@ -63,6 +83,9 @@ func patiently[T any](ctx context.Context, request func() (T, error)) (T, error)
 		}
 	}
 }
+
+// ErrNoFence: a storage lets two processes create one object.
+var ErrNoFence = errors.New("of two processes that create one object not exactly one succeeds: it does not honour If-None-Match, so two machines could continue one task")
 
 // Check finds out whether a bucket can keep tasks: it races two creations of one object, of which exactly one may
 // succeed, and removes the object.
@@ -90,13 +113,22 @@ func Check(ctx context.Context, b bucket.Bucket) error {
 		case err == nil:
 			won++
 		case !errors.Is(err, bucket.ErrExists):
-			return fmt.Errorf("remote %s cannot be used: %w", b, err)
+			return fmt.Errorf("the remote cannot be used: %w", err)
 		}
 	}
 	if won != 1 {
-		return fmt.Errorf("remote %s cannot be used: %d of two processes that create one object succeed; it does not honour If-None-Match", b, won)
+		return fmt.Errorf("the remote cannot be used: %s: %w", b, ErrNoFence)
 	}
 	return nil
+}
+
+// Has reports whether a bucket has a task.
+func Has(ctx context.Context, b bucket.Bucket, task string) (bool, error) {
+	_, err := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, indexPrefix+task) })
+	if errors.Is(err, bucket.ErrAbsent) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Remove removes a task from a bucket, its newest objects last, and returns how many objects it had.

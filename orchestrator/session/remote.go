@@ -86,6 +86,9 @@ func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, ar
 	if err != nil {
 		return nil, false, err
 	}
+	if o.lock, err = replica.Lock(o.Home, task); err != nil {
+		return nil, false, err
+	}
 	lease := cmp.Or(o.Remote.Lease, replica.DefaultLease)
 	if o.Remote.Now {
 		lease = 0
@@ -111,22 +114,23 @@ func (o *opening) keep(ctx context.Context, task string, c *replica.Cursor, stor
 		return nil, err
 	}
 	if c == nil {
-		c = &replica.Cursor{Task: task}
-		if err := replica.Check(ctx, b); err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(o.Home.Task(task), 0o700); err != nil {
+		defer o.unlock()
+		if c, err = o.begin(ctx, b, task); err != nil {
 			return nil, err
 		}
 	}
 	if !sealed {
 		o.warn("whoever can read %s reads this task's record and files, secrets in files included; set %s to encrypt them", b, remoteKeyEnv)
 	}
-	if store.Deadline, err = guard.NewDeadline(filepath.Join(o.Home.Task(task), "deadline")); err != nil {
+	deadline, err := guard.NewDeadline(filepath.Join(o.Home.Task(task), "deadline"))
+	if err != nil {
 		return nil, err
 	}
+	lock := o.lock
+	store.Deadline = deadline
 	store.Replica, err = replica.Hold(ctx, b, *c, replica.Options{
-		Home: o.Home, Lease: o.Remote.Lease, Sealed: sealed, Renewed: func(left time.Duration) { _ = store.Deadline.Set(left) },
+		Home: o.Home, Lease: o.Remote.Lease, Sealed: sealed, Renewed: func(left time.Duration) { _ = deadline.Set(left) },
+		Closed: func() { _, _ = deadline.Close(), lock.Close() },
 		Waiting: func(err error) {
 			if err != nil {
 				o.client.note(fmt.Sprintf("the task waits for %s: %v", b, err))
@@ -135,7 +139,34 @@ func (o *opening) keep(ctx context.Context, task string, c *replica.Cursor, stor
 			}
 		},
 	})
+	if err == nil {
+		o.lock = nil
+	}
 	return store.Replica, err
+}
+
+// begin returns the cursor of a new task, whose name the bucket does not have.
+func (o *opening) begin(ctx context.Context, b bucket.Bucket, task string) (_ *replica.Cursor, err error) {
+	if o.lock, err = replica.Lock(o.Home, task); err != nil {
+		return nil, err
+	}
+	if err := replica.Check(ctx, b); err != nil {
+		return nil, err
+	}
+	if has, err := replica.Has(ctx, b, task); err != nil {
+		return nil, err
+	} else if has {
+		return nil, Usagef("task %s exists in %s; use another name", task, b)
+	}
+	return &replica.Cursor{Task: task}, os.MkdirAll(o.Home.Task(task), 0o700)
+}
+
+// unlock releases the lock of a task that was not opened.
+func (o *opening) unlock() {
+	if o.lock != nil {
+		_ = o.lock.Close() // of a file that nobody writes
+		o.lock = nil
+	}
 }
 
 // release sends what is left and lets other processes take the task.

@@ -27,6 +27,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		return nil, err
 	}
 	o := &opening{Service: s, Settings: set, client: c}
+	defer o.unlock()
 	cursor, arrived, err := o.fetch(ctx, task)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -144,6 +145,7 @@ type opening struct {
 	Settings
 	client   Client
 	warnings []string
+	lock     io.Closer // of a task that is kept in a bucket, until its replica.Holder has it; nil: none
 }
 
 func (o *opening) warn(format string, args ...any) {
@@ -226,7 +228,7 @@ func (o *opening) hold(ctx context.Context, m *Model, kept *replica.Holder, done
 	t, err := open()
 	if err != nil {
 		done()
-		return nil, errors.Join(err, release(kept))
+		return nil, JoinClose(err, release(kept))
 	}
 	o.warnings = nil
 	o.refused(t)

@@ -64,6 +64,8 @@ var (
 	ErrNoQuestion = errors.New("no open question")
 	// ErrBusy: another live task works in the directory.
 	ErrBusy = errors.New("directory is in use")
+	// ErrRunning: another process of this home runs the task.
+	ErrRunning = errors.New("another process runs it")
 	// ErrNotLive: the task has no running process.
 	ErrNotLive = errors.New("task is not running")
 )

@@ -17,6 +17,8 @@ var (
 	ErrExists = errors.New("the object exists")
 	// ErrAbsent: there is no object of this name.
 	ErrAbsent = errors.New("there is no such object")
+	// ErrFails: the storage cannot be reached, is full or fails otherwise, which may pass.
+	ErrFails = errors.New("the remote storage fails")
 	// ErrRefused: the storage does not exist, or refuses what was asked. Only a user can change that.
 	ErrRefused = errors.New("the remote storage refuses")
 	// ErrKey: an object was not sealed with the key that is set, or was changed since.

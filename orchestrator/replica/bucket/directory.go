@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"anamnesis/opstream/durable"
 )
 
@@ -113,10 +115,13 @@ func (d directory) Delete(_ context.Context, name string) error {
 	return d.fault(err)
 }
 
-// fault marks the errors that do not pass by themselves.
+// fault marks the errors that do not pass by themselves, and those that may.
 func (d directory) fault(err error) error {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == nil, errors.Is(err, ErrExists):
+		return err
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return err
+	return fmt.Errorf("%w: %w", ErrFails, err)
 }

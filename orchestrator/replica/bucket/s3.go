@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -118,10 +119,16 @@ func (s *s3) fault(name string, err error) error {
 		return fmt.Errorf("%s: %w", name, ErrExists)
 	case answer.Code == minio.NoSuchKey:
 		return fmt.Errorf("%s: %w", name, ErrAbsent)
+	case answer.StatusCode == http.StatusNotImplemented:
+		return fmt.Errorf("%s: %w: it does not honour If-None-Match: %s", s, ErrRefused, cmp.Or(answer.Message, answer.Code))
 	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized,
-		answer.StatusCode == http.StatusNotFound, answer.StatusCode == http.StatusNotImplemented,
-		answer.StatusCode == http.StatusBadRequest:
+		answer.StatusCode == http.StatusNotFound, answer.StatusCode == http.StatusBadRequest:
 		return fmt.Errorf("%s: %w: %s", s, ErrRefused, cmp.Or(answer.Message, answer.Code, err.Error()))
 	}
-	return fmt.Errorf("%s: %w", s, err)
+	if request := new(url.Error); errors.As(err, &request) {
+		err = request.Err // without the address, which names a key
+	} else if answer.StatusCode >= http.StatusInternalServerError {
+		err = fmt.Errorf("it answers %s", answer.Code) // the text may be a page of a proxy
+	}
+	return fmt.Errorf("%s: %w: %w", s, ErrFails, err)
 }
