@@ -86,17 +86,10 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 		return err
 	}
 	done := a.line().Working("applying")
-	before, unrecorded := worktree.Record(ctx, svc.Home, st, "", worldstate.Options{})
 	res, err := c.Apply(ctx)
-	if err == nil && before != "" {
-		_, unrecorded = worktree.Record(ctx, svc.Home, st, before, worldstate.Options{})
-	}
 	done()
 	if err != nil {
 		return err
-	}
-	if unrecorded != nil {
-		a.notef("'blame' will count what is brought as yours: %v", unrecorded)
 	}
 	for _, k := range res.Kept {
 		a.notef("not applied: %q: %s", k.Path, k.Reason)

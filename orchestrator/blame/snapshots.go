@@ -57,10 +57,6 @@ func (f *finder) readLog(ctx context.Context) error {
 				s.at = rec.Time
 			}
 		}
-		if _, millis, ok := strings.Cut(s.what, workspace.Applied); ok { // long after what its task recorded
-			n, _ := strconv.ParseInt(millis, 10, 64)
-			s.at = time.UnixMilli(n)
-		}
 	}
 	clear(last)
 	slices.SortStableFunc(list, func(a, b *saved) int { return b.at.Compare(a.at) })
@@ -115,9 +111,6 @@ func newSaved(c worldstate.Commit) *saved {
 	return s
 }
 
-// applied reports whether a worktree's changes were brought before a snapshot.
-func (s *saved) applied() bool { return strings.HasPrefix(s.what, workspace.Applied) }
-
 // movedBy returns the intent of the jump or the restore after which a snapshot was saved; nil for another snapshot.
 func (f *finder) movedBy(s *saved) op.Body {
 	if r := f.stream(s.task).r; r != nil && (strings.HasPrefix(s.what, "jumped-") || strings.HasPrefix(s.what, "restored-")) {
@@ -159,11 +152,6 @@ func (f *finder) origin(id string, h Origin, text string) Origin {
 		}
 		if o = f.wrote[key].Origin; f.wrote[key].calls != nil {
 			o.Calls = choose(f.wrote[key].calls, h.Path, text, s.seq)
-			for _, c := range f.wrote[key].calls {
-				if s.applied() && slices.Contains(o.Calls, c.Op) {
-					o.describe(f.stream(s.task), c.step)
-				}
-			}
 		}
 	default:
 		o = h
@@ -206,9 +194,6 @@ func (f *finder) snapshot(s *saved, at string) *written {
 		o.Why = "before task " + s.task + " began"
 		return o
 	}
-	if s.applied() {
-		agent, step = true, t.st.Current
-	}
 	for rec, err := range t.r.Since(s.seq) {
 		if err != nil || rec.Seq > s.seq+recordedWithin {
 			break
@@ -237,7 +222,7 @@ func (f *finder) snapshot(s *saved, at string) *written {
 	o.describe(t, step)
 	ran := t.st.Steps.At(step)
 	for _, c := range t.calls {
-		if s.applied() || c.Seq <= ran.Last && c.ended >= ran.First {
+		if c.Seq <= ran.Last && c.ended >= ran.First {
 			c.lines = linesIn(c.args)
 			o.calls = append(o.calls, c)
 		}

@@ -3,11 +3,8 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,17 +176,13 @@ func (o *opening) brief(n *runtime.New, who *agent.Loaded) error {
 	return err
 }
 
-// tellUnread warns once in a project of what it has for Claude Code and this program does not read.
+// tellUnread warns of what a directory has for Claude Code and this program does not read, before its first task.
 func (o *opening) tellUnread(dir string) {
-	text := agent.Unread(o.Home.User, dir, filepath.Join(o.Home.Config, "config.yaml"))
-	if text == "" {
+	if _, err := os.Lstat(o.Home.Store(dir)); err == nil {
 		return
 	}
-	sum := sha256.Sum256([]byte(agent.ProjectDirs(dir)[0] + "\n" + text))
-	mark := filepath.Join(o.Home.State, "told", hex.EncodeToString(sum[:8]))
-	_ = os.MkdirAll(filepath.Dir(mark), 0o700)
-	if err := os.Mkdir(mark, 0o700); !errors.Is(err, fs.ErrExist) { // what cannot be noted is said again
-		o.warn("%s (said once in a project)", text)
+	if text := agent.Unread(o.Home.User, dir, filepath.Join(o.Home.Config, "config.yaml")); text != "" {
+		o.warn("%s", text)
 	}
 }
 

@@ -105,15 +105,12 @@ func (s *Service) checkCommand(dir, text string) error {
 	for _, k := range s.Skills(dir) {
 		names = append(names, "/"+k.Name)
 	}
-	help := "the commands are " + strings.Join(names, ", ")
-	if near := spelling.Nearest(word, names); near != "" {
-		help = "did you mean " + near + "?"
+	near := spelling.Nearest(word, names)
+	if near != "" {
+		near = "; did you mean " + near + "?"
 	}
-	return Usagef("%s is not a command; %s; to send it as text, put a space before it", word, quote.OneLine(help, maxNamesBytes))
+	return Usagef("%s is not a command%s; a space before it sends it as text", word, near)
 }
-
-// maxNamesBytes bounds the names of commands in an error.
-const maxNamesBytes = 300
 
 // MCPServers returns the servers that are configured for a directory: the user's own, and
 // those of the project with other names. An unreadable file of a project only omits its

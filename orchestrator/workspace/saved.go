@@ -149,8 +149,4 @@ func Commits(stream taskdir.Stream, s *state.State, world *worldstate.World, ids
 const (
 	TrailerTask = "Anamnesis-Task"
 	TrailerOp   = "Anamnesis-Op"
-
-	// Applied begins the name of the snapshot after the changes of a worktree were brought to the directory, with the
-	// time in milliseconds; its trailers name the worktree's task.
-	Applied = "applied-"
 )

@@ -18,9 +18,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/consent"
-	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -374,31 +372,6 @@ func (c *Changes) Apply(ctx context.Context) (worldstate.Result, error) {
 		_, err = save(ctx, c.here, baseRef)
 	}
 	return res, err
-}
-
-// Record saves the directory that the tree of a task was made of in the store that tasks there use, so that blame finds
-// whose lines Apply brought: before it, and after it with the snapshot of before. Without such a store it does nothing.
-func Record(ctx context.Context, h taskdir.Home, st *state.State, before worldstate.ID, o worldstate.Options) (worldstate.ID, error) {
-	t, name := st.Opened.Worktree, workspace.Applied
-	if before == "" {
-		name = "before-" + workspace.Applied
-	}
-	inside, err := filepath.Rel(t.Root, st.Opened.Dir)
-	dir := filepath.Join(t.From, inside)
-	if _, missing := os.Stat(h.Store(dir)); err != nil || missing != nil {
-		return "", err
-	}
-	o.Task, o.Exclude, o.Home, o.Secrets = st.Opened.Task, h.Excluded(), h.User, h.Secrets
-	w, err := worldstate.Open(dir, h.Store(dir), &o)
-	if err != nil {
-		return "", err
-	}
-	defer w.Close()
-	s, err := w.Save(ctx, worldstate.SaveOptions{
-		Message: "what the worktree of task " + st.Opened.Task + " brought", Parent: before, Ref: fmt.Sprint(name, time.Now().UnixMilli()),
-		Trailers: [][2]string{{workspace.TrailerTask, st.Opened.Task}, {workspace.TrailerOp, fmt.Sprint(st.Last)}},
-	})
-	return s.ID, err
 }
 
 // Close closes both directories.

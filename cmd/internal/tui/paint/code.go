@@ -39,8 +39,6 @@ var keywords = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
-var tokens sync.Map // of a comment's beginning: *regexp.Regexp
-
 // Code colours the comments, strings, numbers and keywords of a program text, and the lines of
 // a diff. It returns the lines of a language it does not know as they are.
 func Code(code, language string) []string {
@@ -52,14 +50,11 @@ func Code(code, language string) []string {
 	if !ok {
 		return strings.Split(code, "\n")
 	}
-	re, ok := tokens.Load(comment)
-	if !ok {
-		re, _ = tokens.LoadOrStore(comment, regexp.MustCompile(`(`+comment+`)|("""(?s:.*?)"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`+"`[^`]*`"+`)|(\b\d[\w.]*)|([A-Za-z_]\w*)`))
-	}
+	re := regexp.MustCompile(`(` + comment + `)|("""(?s:.*?)"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|` + "`[^`]*`" + `)|(\b\d[\w.]*)|([A-Za-z_]\w*)`)
 	styles := []lipgloss.Style{Faint, Green, Purple, Blue}
 	var sb strings.Builder
 	end := 0
-	for _, m := range re.(*regexp.Regexp).FindAllStringSubmatchIndex(code, -1) {
+	for _, m := range re.FindAllStringSubmatchIndex(code, -1) {
 		sb.WriteString(code[end:m[0]])
 		token := code[m[0]:m[1]]
 		end = m[1]
