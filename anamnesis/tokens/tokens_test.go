@@ -189,3 +189,19 @@ func BenchmarkCount(b *testing.B) {
 		c.Count(text)
 	}
 }
+
+// TestHasPrefix: a family's name ends where its number does.
+func TestHasPrefix(t *testing.T) {
+	for _, tt := range []struct {
+		name, prefix string
+		want         bool
+	}{
+		{"o1", "o1", true}, {"o1-mini", "o1", true}, {"o1000", "o1", false}, {"o10", "o1", false}, {"o19", "o1", false}, {"o1:latest", "o1", true}, {"o1/x", "o1", true},
+		{"gpt-4o", "gpt-4", true}, {"gpt-4.1", "gpt-4", true}, {"gpt-40", "gpt-4", false}, {"x0", "x0", true}, {"x01", "x0", false}, {"x9a", "x9", true}, {"x99", "x9", false},
+		{"llama3", "llama", true}, {"llama0", "llama", true}, {"llama9", "llama", true}, {"a:1", "a:", true}, {"a/1", "a/", true}, {"llam", "llama", false}, {"", "o1", false},
+	} {
+		if got := hasPrefix(tt.name, tt.prefix); got != tt.want {
+			t.Errorf("%s begins with %s: %v", tt.name, tt.prefix, got)
+		}
+	}
+}
