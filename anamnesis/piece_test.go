@@ -1,6 +1,11 @@
 package anamnesis
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
 
 // TestWeight: what a user said and what earlier notes hold comes before failures, these before what the
 // agent said, and what only looked comes last.
@@ -45,6 +50,57 @@ func TestSupports(t *testing.T) {
 	} {
 		if got := e.supports(text); got != want {
 			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// TestPack: records fill pieces in their order, each with room for one token more than its text takes; what has no room is
+// left out. One record with text from outside taints its piece.
+func TestPack(t *testing.T) {
+	made := func(seq uint64, tokens int, tainted bool) (*record, rendered) {
+		return &record{seq: seq, tainted: tainted}, rendered{fmt.Sprint("r", seq, " "), tokens}
+	}
+	for _, tt := range []struct {
+		name    string
+		tokens  []int // of each record; negative: not shown
+		tainted string
+		room    int
+		most    int
+		want    string // the pieces, ! after a tainted one
+		omitted []uint64
+	}{
+		{"fits exactly", []int{4, 4}, "", 10, 9, "r1 r2 ", nil},
+		{"one token too many", []int{4, 5}, "", 10, 9, "r1 |r2 ", nil},
+		{"as large as a piece", []int{9, 9}, "", 10, 9, "r1 |r2 ", nil},
+		{"larger than a piece", []int{10, 9}, "", 10, 9, "r2 ", []uint64{1}},
+		{"not shown", []int{-1, 4, -1}, "", 10, 9, "r2 ", nil},
+		{"more than the pieces hold", []int{9, 9, 9, 1}, "", 10, 2, "r1 |r2 ", []uint64{3, 4}},
+		{"room in the last piece", []int{9, 5, 9, 3}, "", 10, 2, "r1 |r2 r4 ", []uint64{3}},
+		{"tainted first", []int{1, 1, 8}, "1", 10, 9, "r1 r2 !|r3 ", nil},
+		{"tainted last", []int{1, 1, 8}, "2", 10, 9, "r1 r2 !|r3 ", nil},
+		{"tainted alone", []int{1, 1, 8}, "3", 10, 9, "r1 r2 |r3 !", nil},
+		{"tainted and left out", []int{1, 10}, "2", 10, 9, "r1 ", []uint64{2}},
+		{"nothing", nil, "", 10, 9, "", nil},
+	} {
+		var recs []*record
+		shown := make(map[*record]rendered)
+		for i, n := range tt.tokens {
+			rec, r := made(uint64(i+1), n, strings.Contains(tt.tainted, fmt.Sprint(i+1)))
+			if recs = append(recs, rec); n >= 0 {
+				shown[rec] = r
+			}
+		}
+		out, omitted := pack(recs, shown, tt.room, tt.most, nil)
+		var got []string
+		for _, p := range out {
+			text := p.text
+			if p.tainted {
+				text += "!"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, "|") != tt.want || !slices.Equal(omitted, tt.omitted) {
+			t.Errorf("%s: %q without %v, want %q without %v", tt.name, got, omitted, tt.want, tt.omitted)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestReadsOnly(t *testing.T) {
 	for _, command := range []string{
 		"", "make", "ls; make", "echo $(make)", "echo `make`", "cat <(make)", "echo x > a", "echo x >> a", "echo x >& a", "echo x &> a", "ls >| a", "cat < a > b",
 		"X=1 ls", "ls &", "(rm a)", "for f in a; do rm $f; done", "ls() { rm a; }; ls", "./ls", "/tmp/ls", "env ls", "sudo ls", "bash -c ls", "xargs rm", "eval ls", "$X a",
-		"sed -i s/a/b/ a", "sed -Ei.bak s/a/b/ a", "sed --in-place=x s/a/b/ a", "sed --i s/a/b/ a", "sed -n 'w out' a", "sed -n '1w out' a", "sed 's/a/b/w out' a", "sed 's/a/b/e' a", "sed '1e make' a",
+		"sed", "sed -n", "sed -n -e", "git --no-pager", "go", "find . | sed", "sed -i s/a/b/ a", "sed -Ei.bak s/a/b/ a", "sed --in-place=x s/a/b/ a", "sed --i s/a/b/ a", "sed -n 'w out' a", "sed -n '1w out' a", "sed 's/a/b/w out' a", "sed 's/a/b/e' a", "sed '1e make' a",
 		"sed -e 'w out' p", "sed '-ew out' p", "sed --expression='w out' p", "sed -f script a", "sed p a -i", "sed 'p;w out' a", "sed -n 'p\nw out' a", "sed 1p -- -i",
 		"find . -delete", "find . -exec touch {} +", "find . -execdir rm {} +", "find . -fprint a", "find . -ok rm {} ;", "sort -uo a a", "sort --outp=a a", "sort --compress-program=x a",
 		"tree -o a", "rg --pre=./x foo", "rg --pre ./x foo", "git diff --output=a", "git diff --outpu=a", "git diff --ext-diff", "git commit -m x", "git", "git -c a=b log", "git branch x", "git stash", "git checkout a",

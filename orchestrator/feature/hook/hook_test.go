@@ -25,6 +25,11 @@ func TestMatch(t *testing.T) {
 	for _, c := range []struct{ matcher, tool, args, want string }{
 		{"Edit|Write", "StrReplaceFile", `{"path":"a","edit":{"old":"x","new":"y"}}`, "file_path new_string old_string path edit"},
 		{"StrReplaceFile", "StrReplaceFile", `{"path":"a","edit":[{"old":"x","new":"y"}]}`, "file_path new_string old_string path edit"},
+		{"Edit", "StrReplaceFile", `{"path":"a","edit":[]}`, "file_path path edit"},
+		{"Edit", "StrReplaceFile", `{"path":"a","edit":"x"}`, "file_path path edit"},
+		{"Read", "ReadFile", `{"path":7}`, "path"},
+		{"Read", "ReadFile", `{"path":"b","file_path":"/w/a"}`, "file_path path"},
+		{"Read", "ReadFile", `{"path":"/w/a"}`, "file_path path"},
 		{"Write", "WriteFile", `{"path":"a","content":"b"}`, "content file_path path"},
 		{"Read", "ReadFile", `{"path":"a"}`, "file_path path"},
 		{"Bash", "Bash", `{"command":"ls"}`, "command"},
