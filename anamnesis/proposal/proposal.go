@@ -16,7 +16,6 @@ type Kind string
 const (
 	KindProbe   Kind = "probe"   // a measurement of this model
 	KindHistory Kind = "history" // how its calls went
-	KindTable   Kind = "table"   // another table's row
 	KindSearch  Kind = "search"  // what a page says that a search found
 )
 
@@ -43,38 +42,9 @@ func FromProbe(row attention.Row, t *attention.Table) []Proposal {
 	return []Proposal{newProposal(KindProbe, row.Source, row, s, row.Source)}
 }
 
-// FromTable proposes the rows of another table that are newer, or better
-// founded, than those in effect, and those of patterns the table does not
-// have. A row that came from that table itself proposes nothing.
-func FromTable(other, t *attention.Table) []Proposal {
-	var out []Proposal
-	for _, r := range other.Rows() {
-		now := t.Row(r.Pattern)
-		switch {
-		case now == nil:
-		case now.EAS == r.EAS, now.Origin == r.Origin:
-			continue
-		case r.Updated <= now.Updated && rank(r.Confidence) >= rank(now.Confidence):
-			continue
-		}
-		s := t.Lookup(r.Pattern)
-		if now != nil {
-			s.Pattern, s.EAS, s.Confidence, s.Source, s.Updated, s.Origin, s.Known = now.Pattern, now.EAS, now.Confidence, now.Source, now.Updated, now.Origin, true
-		}
-		evidence := fmt.Sprintf("%s, row %s: %s (confidence %s, updated %s)", r.Origin, r.Pattern, r.Source, r.Confidence, r.Updated)
-		out = append(out, newProposal(KindTable, r.Source+r.Updated, r, s, evidence))
-	}
-	return out
-}
-
-// rank orders confidences, best first.
-func rank(c attention.Confidence) int {
-	return slices.Index([]attention.Confidence{attention.ConfidenceHigh, attention.ConfidenceMedium, attention.ConfidenceLow, attention.ConfidenceNone}, c)
-}
-
 // Sort orders proposals: measurements first, then by model.
 func Sort(ps []Proposal) {
-	order := []Kind{KindProbe, KindHistory, KindTable, KindSearch}
+	order := []Kind{KindProbe, KindHistory, KindSearch}
 	slices.SortFunc(ps, func(x, y Proposal) int {
 		return cmp.Or(slices.Index(order, x.Kind)-slices.Index(order, y.Kind), cmp.Compare(x.Row.Pattern, y.Row.Pattern), cmp.Compare(x.ID, y.ID))
 	})

@@ -107,25 +107,6 @@ func TestFisher(t *testing.T) {
 	}
 }
 
-func TestFromTable(t *testing.T) {
-	mine := table(t, row("a", 1000, "low", "2026-06-01")+row("b", 1000, "high", "2026-06-01")+row("c", 1000, "low", "2026-06-01"))
-	other, err := attention.LoadTable(nil, attention.Overlay{Name: "other", Data: []byte("version: 1\nrows:\n" +
-		row("a", 2000, "low", "2026-07-01") + row("b", 3000, "low", "2026-01-01") + row("c", 4000, "high", "2026-01-01") + row("d", 5000, "low", "2026-01-01"))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, p := range FromTable(other, mine) {
-		got = append(got, fmt.Sprintf("%s %d→%d", p.Row.Pattern, p.Was.EAS, p.Row.EAS))
-	}
-	if fmt.Sprint(got) != "[a 1000→2000 c 1000→4000 d 8000→5000]" {
-		t.Errorf("%v", got)
-	}
-	if ps := FromTable(mine, mine); len(ps) > 0 {
-		t.Errorf("a table proposes its own rows: %+v", ps)
-	}
-}
-
 // TestDecisions: what was decided is not proposed again, until the evidence
 // changes.
 func TestDecisions(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	assets "anamnesis"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/console"
@@ -32,9 +31,9 @@ func (a *app) easReflectCommand() *cobra.Command {
 		Use:   "reflect",
 		Short: "Propose changes of the table, to accept or reject one by one",
 		Long: `Propose changes of the table of effective attention spans, each with its evidence: results of
-'eas probe', failure rates of your tasks' calls by context length, and rows of the built-in
-table that are newer or better founded than yours. On a terminal you are asked about each; otherwise use --accept ID and --reject ID. Accepted proposals
-go into your overlay. A decided proposal is repeated only if its evidence changes.
+'eas probe', and failure rates of your tasks' calls by context length. On a terminal you are asked
+about each; otherwise use --accept ID and --reject ID. Accepted proposals go into your overlay. A
+decided proposal is repeated only if its evidence changes.
 
 --search MODEL asks your search engine (web.yaml) what was published about a model, and --model
 reads the results. A figure counts only if its quote is in the page. Figures found are proposed
@@ -60,7 +59,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	if f.model != "" {
 		reader = sync.OnceValues(func() (model.Model, error) { return a.readerOf(ctx, f) })
 	}
-	open, found, notes, err := eas.Propose(ctx, svc, assets.EAS, f.search, reader)
+	open, found, notes, err := eas.Propose(ctx, svc, f.search, reader)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 // Propose returns the open proposals, how many there are in all, and notes for the user. names
 // are models for which it first searches published figures. reader reads those.
 func Propose(
-	ctx context.Context, svc *session.Service, builtin []byte, names []string, reader func() (model.Model, error),
+	ctx context.Context, svc *session.Service, names []string, reader func() (model.Model, error),
 ) (open []proposal.Proposal, all int, notes []string, err error) {
 	if len(names) > 0 {
 		if reader == nil {
@@ -33,7 +33,7 @@ func Propose(
 			return nil, 0, nil, err
 		}
 	}
-	found, more, err := Gather(ctx, svc, builtin)
+	found, more, err := Gather(ctx, svc)
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -45,17 +45,11 @@ func Propose(
 	return proposal.Open(found, decided), len(found), notes, nil
 }
 
-// Gather returns the proposals that the evidence of a home supports: probes, tasks, the
-// built-in table and published figures. The notes name what it could not read.
-func Gather(
-	ctx context.Context, svc *session.Service, builtin []byte,
-) (found []proposal.Proposal, notes []string, err error) {
+// Gather returns the proposals that the evidence of a home supports: probes, tasks and
+// published figures. The notes name what it could not read.
+func Gather(ctx context.Context, svc *session.Service) (found []proposal.Proposal, notes []string, err error) {
 	h := svc.Home
 	table, err := svc.EASTable(".")
-	if err != nil {
-		return nil, nil, err
-	}
-	base, err := attention.LoadTable(builtin)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +60,6 @@ func Gather(
 	}
 	notes = append(notes, more...)
 	found = append(found, proposal.FromHistory(hist, table)...)
-	found = append(found, proposal.FromTable(base, table)...)
 	figures, err := readPublished(h)
 	if err != nil {
 		return nil, nil, err
