@@ -272,7 +272,7 @@ func (r *rig) play(kills int, all *counted) {
 			case 0:
 				p.signal(syscall.SIGKILL)
 			case 1:
-				p.signal(syscall.SIGSTOP)
+				p.stop()
 			case 2:
 				p.proxy.pass(false)
 			case 3:

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRemoteWaits: when the bucket gets the intent of a jump, the files have not moved yet; when it gets the end of a
@@ -53,5 +54,40 @@ func TestRemoteWaits(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(m.dir, "b")); err == nil {
 		t.Error("the jump moved no file")
+	}
+}
+
+// TestRemoteReads: steps that only read do not wait for the bucket: all are made while its first answer is awaited.
+func TestRemoteReads(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, rand.New(rand.NewPCG(1, 1)), true, false)
+	words := "turns:\n" + strings.Repeat("  - calls: [{name: Glob, arguments: {pattern: '*'}}]\n", 10) + "  - reply: Read.\n"
+	if err := os.WriteFile(r.script, []byte(words), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	began := make(chan *process, 1)
+	r.proxied = func(proxy *faultProxy) {
+		proxy.watch(func(create int, _ []byte, acted bool) bool {
+			if create > 1 || acted {
+				return false
+			}
+			p := <-began
+			defer func() { began <- p }()
+			tick := time.NewTicker(2 * time.Millisecond)
+			defer tick.Stop()
+			for deadline := time.Now().Add(waitLimit); !strings.Contains(p.out.String(), "step 10"); <-tick.C {
+				if time.Now().After(deadline) {
+					t.Errorf("a step that reads waits for the bucket:\n%s", p.out.String())
+					break
+				}
+			}
+			return false
+		})
+	}
+	p := r.run(r.newMachine(), 0)
+	began <- p
+	r.wait(p)
+	if p.code() != 0 || !strings.Contains(p.out.String(), "Read.") {
+		t.Errorf("exit code %d\n%s", p.code(), p.out.String())
 	}
 }

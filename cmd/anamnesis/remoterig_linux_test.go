@@ -275,6 +275,30 @@ var namespaces = sync.OnceValue(func() bool {
 // signal sends a signal to the program.
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
+// stop stops the program as SIGSTOP does, but not while it holds the lock that all of a user's homes on one system
+// share: machines share none.
+func (p *process) stop() {
+	for {
+		p.signal(syscall.SIGSTOP)
+		for {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+			if _, state, ok := bytes.Cut(stat, []byte(") ")); err != nil || ok && bytes.ContainsAny(state[:1], "TZ") {
+				break
+			}
+		}
+		gate, err := os.Open(fmt.Sprintf("/tmp/anamnesis-%d/gate", os.Getuid()))
+		if err != nil {
+			return // no task has run yet
+		}
+		err = syscall.Flock(int(gate.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		gate.Close()
+		if err == nil {
+			return
+		}
+		p.signal(syscall.SIGCONT)
+	}
+}
+
 // code is the exit code of an ended program; -1: a signal ended it.
 func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
 

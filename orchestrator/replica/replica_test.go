@@ -20,7 +20,7 @@ import (
 
 // machine is a home and a directory, where a task's stream and snapshots are written by hand.
 type machine struct {
-	t      *testing.T
+	t      testing.TB
 	home   taskdir.Home
 	dir    string
 	log    *opstream.Log
@@ -32,7 +32,7 @@ type machine struct {
 
 const testTask = "task_1_test"
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t testing.TB) *machine {
 	t.Helper()
 	root := t.TempDir()
 	m := &machine{t: t, home: taskdir.Home{User: root, State: filepath.Join(root, "home")}, dir: filepath.Join(root, "work")}
@@ -98,7 +98,7 @@ func (m *machine) safe() {
 	}
 }
 
-func shared(t *testing.T, key []byte) bucket.Bucket {
+func shared(t testing.TB, key []byte) bucket.Bucket {
 	t.Helper()
 	b, err := bucket.Open(t.TempDir(), key, os.Getenv)
 	if err != nil {
@@ -155,7 +155,7 @@ func (m *machine) same(other *machine) {
 	}
 }
 
-func readAll(t *testing.T, dir string) map[string]string {
+func readAll(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
