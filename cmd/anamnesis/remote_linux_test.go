@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -28,16 +29,25 @@ func TestRemoteWaits(t *testing.T) {
 	began := make(chan *process, 1)
 	jumped, ended := false, false
 	r.proxied = func(proxy *faultProxy) {
-		proxy.watch(func(_ int, object []byte, acted bool) bool {
+		proxy.watch(func(create int, acted bool) bool {
+			if !acted { // it is not safe before the answer
+				return false
+			}
+			data, err := r.bucket().Get(t.Context(), fmt.Sprintf("tasks/%s/log/%016d", rigTask, create))
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			object := r.unzip(data)
 			p := <-began
 			defer func() { began <- p }()
-			if !acted && bytes.Contains(object, []byte(`"kind":"jump.intended"`)) {
+			if bytes.Contains(object, []byte(`"kind":"jump.intended"`)) {
 				jumped = true
 				if _, err := os.Stat(filepath.Join(m.dir, "b")); err != nil {
 					t.Errorf("files moved before the jump was safe: %v", err)
 				}
 			}
-			if !acted && bytes.Contains(object, []byte(`"kind":"turn.ended"`)) {
+			if bytes.Contains(object, []byte(`"kind":"turn.ended"`)) {
 				ended = true
 				if out := p.out.String(); strings.Contains(out, "Ended ") {
 					t.Errorf("the end of the turn was printed before it was safe:\n%s", out)
@@ -67,7 +77,7 @@ func TestRemoteReads(t *testing.T) {
 	}
 	began := make(chan *process, 1)
 	r.proxied = func(proxy *faultProxy) {
-		proxy.watch(func(create int, _ []byte, acted bool) bool {
+		proxy.watch(func(create int, acted bool) bool {
 			if create > 1 || acted {
 				return false
 			}

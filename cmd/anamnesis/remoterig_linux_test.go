@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,7 +148,7 @@ func (r *rig) log() (out []logObject) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		in, a := tar.NewReader(bytes.NewReader(data)), logObject{}
+		in, a := tar.NewReader(bytes.NewReader(r.unzip(data))), logObject{}
 		if _, err := in.Next(); err != nil {
 			r.Fatal(err)
 		}
@@ -157,6 +158,19 @@ func (r *rig) log() (out []logObject) {
 		out = append(out, a)
 	}
 	return out
+}
+
+// unzip returns an object of a log without its compression.
+func (r *rig) unzip(data []byte) []byte {
+	r.Helper()
+	in, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		data, err = io.ReadAll(in)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return data
 }
 
 // machine is a home and a directory.
@@ -385,7 +399,7 @@ type faultProxy struct {
 	sent    int64          // bytes of requests' bodies
 	delay   time.Duration  // added to each request
 	// at is called before and after each creation of an object of the log; true: the connection is closed.
-	at func(create int, object []byte, acted bool) (drop bool)
+	at func(create int, acted bool) (drop bool)
 }
 
 // pass cuts the machine off, or lets it through again.
@@ -396,7 +410,7 @@ func (p *faultProxy) pass(yes bool) {
 }
 
 // watch sets at, and counts from here.
-func (p *faultProxy) watch(at func(create int, object []byte, acted bool) (drop bool)) {
+func (p *faultProxy) watch(at func(create int, acted bool) (drop bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at, p.creates = at, 0
@@ -442,7 +456,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-	drop := create && at != nil && at(n, body, false)
+	drop := create && at != nil && at(n, false)
 	switch {
 	case cut, drop, fault == "lost before":
 		hangUp(w)
@@ -468,7 +482,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
-	drop = create && at != nil && at(n, body, true)
+	drop = create && at != nil && at(n, true)
 	switch {
 	case err != nil, drop, fault == "lost after":
 		hangUp(w)

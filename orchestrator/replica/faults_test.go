@@ -2,10 +2,12 @@ package replica
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -404,19 +406,20 @@ func TestDamagedLog(t *testing.T) {
 		"missing":  func(log [][]byte) [][]byte { return slices.Delete(log, at-1, at) },
 		"swapped":  func(log [][]byte) [][]byte { log[at-1], log[at] = log[at], log[at-1]; return log },
 		"repeated": func(log [][]byte) [][]byte { return slices.Insert(log, at, log[at-1]) },
-		"cut":      func(log [][]byte) [][]byte { log[at-1] = log[at-1][:700]; return log },
+		"cut":      func(log [][]byte) [][]byte { log[at-1] = log[at-1][:len(log[at-1])/2]; return log },
 		"empty":    func(log [][]byte) [][]byte { log[at-1] = nil; return log },
 		"other":    func(log [][]byte) [][]byte { log[at-1] = []byte("hello"); return log },
 		"rewritten": func(log [][]byte) [][]byte {
-			log[at-1] = bytes.Replace(log[at-1], []byte("line 3"), []byte("line 9"), 1)
+			log[at-1] = edited(log[at-1], "line 3", "line 9")
 			return log
 		},
 		"foreign": func(log [][]byte) [][]byte {
-			log[at-1] = bytes.ReplaceAll(log[at-1], []byte(testTask), []byte("task_2_test"))
+			log[at-1] = edited(log[at-1], testTask, "task_2_test")
 			return log
 		},
+		"flipped": func(log [][]byte) [][]byte { log[at-1][len(log[at-1])-20] ^= 1; return log },
 		"newer": func(log [][]byte) [][]byte {
-			log[at-1] = bytes.Replace(log[at-1], []byte(`{"v":1,`), []byte(`{"v":9,`), 1)
+			log[at-1] = edited(log[at-1], `{"v":1,`, `{"v":9,`)
 			return log
 		},
 	} {
@@ -453,6 +456,23 @@ func TestDamagedLog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// edited returns an object with another text in its files.
+func edited(object []byte, was, is string) []byte {
+	in, err := gzip.NewReader(bytes.NewReader(object))
+	if err != nil {
+		panic(err) // encode made it
+	}
+	text, err := io.ReadAll(in)
+	if err != nil || !bytes.Contains(text, []byte(was)) {
+		panic(fmt.Sprint(was, err))
+	}
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	_, _ = zip.Write(bytes.ReplaceAll(text, []byte(was), []byte(is)))
+	zip.Close()
+	return out.Bytes()
 }
 
 // TestNothingBegun: a task that is not begun is not in the bucket, however long that takes, nor when it ends then.

@@ -3,6 +3,7 @@ package replica
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -77,14 +78,15 @@ const (
 
 const aboutName = "about.json"
 
-// encode makes an object's bytes.
+// encode makes an object's bytes: a compressed tar, since headers and lines are half of it.
 func encode(a About, files []file) ([]byte, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
 	}
 	var buf bytes.Buffer
-	out := tar.NewWriter(&buf)
+	zip, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed) // the level is valid
+	out := tar.NewWriter(zip)
 	for _, f := range append([]file{{name: aboutName, data: text}}, files...) {
 		h := &tar.Header{Name: f.name, Mode: 0o600, Size: int64(len(f.data)), Format: tar.FormatPAX, PAXRecords: map[string]string{}}
 		if f.offset > 0 {
@@ -100,7 +102,7 @@ func encode(a About, files []file) ([]byte, error) {
 			return nil, fmt.Errorf("encode %s: %w", f.name, err)
 		}
 	}
-	err = out.Close()
+	err = errors.Join(out.Close(), zip.Close())
 	return buf.Bytes(), err
 }
 
@@ -112,7 +114,11 @@ var ErrNewer = errors.New("a newer program wrote the task's log")
 
 // decode reads an object.
 func decode(data []byte) (a About, files []file, err error) {
-	in := tar.NewReader(bytes.NewReader(data))
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return a, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	in := tar.NewReader(zip)
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -135,6 +141,9 @@ func decode(data []byte) (a About, files []file, err error) {
 		if err := json.Unmarshal(f.data, &a); err != nil {
 			return a, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
+	}
+	if _, err := io.Copy(io.Discard, zip); err != nil { // its checksum is at the end
+		return a, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	switch {
 	case a.V > version:
