@@ -41,6 +41,11 @@ func TestPairCards(t *testing.T) {
 	if again := PairCards(Pairs(&r, onPath)); again[0].ID != c.ID {
 		t.Error("another id the second time")
 	}
+	in := c.Provenance.Ranges[0]
+	within := slices.DeleteFunc(slices.Clone(r.Ops), func(o op.Op) bool { return !(op.Range{First: in.First, Last: in.Last}).Contains(o.Seq) })
+	if len(within) == len(r.Ops) || c.Provenance.EvidenceHash != EvidenceHash(within) {
+		t.Errorf("the evidence is not what happened from the failure to the success, ops %d to %d", in.First, in.Last)
+	}
 	r.Tainted = []string{"a.go"}
 	if c := Pairs(&r, onPath)[0].Card; !c.Provenance.Tainted {
 		t.Error("a command that may read text from outside leaves the pair untainted")
