@@ -63,6 +63,37 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestEndingsInPlace: a harness says in its first or last words that it ended a call; in between a program said it.
+func TestEndingsInPlace(t *testing.T) {
+	said := "" // by a harness, in one line
+	for _, e := range endings {
+		if said == "" && !strings.Contains(e.example, "\n") {
+			said = e.example
+		}
+	}
+	for _, tt := range []struct {
+		before, after int // lines
+		ended         bool
+	}{{0, 0, true}, {2, 0, true}, {3, 0, true}, {9, 0, true}, {0, 9, true}, {2, 9, true}, {9, 2, true}, {3, 2, true}, {2, 3, true}, {3, 3, false}, {9, 9, false}} {
+		text := strings.Repeat("line\n\n", tt.before) + said + strings.Repeat("\n\nline", tt.after)
+		if ok, reason := Lesson(Output{Text: text, Error: true}); ok == tt.ended {
+			t.Errorf("after %d lines and before %d: %q, want an end %v", tt.before, tt.after, reason, tt.ended)
+		}
+	}
+}
+
+// TestPrograms: which programs a command names, without what stands before them.
+func TestPrograms(t *testing.T) {
+	for command, want := range map[string]string{
+		"": "", "ls -l": "ls", "/usr/bin/grep a": "grep", "a | b; c && d & (e f)": "a b c d e", "a\nb": "a b", "A=1 sudo env B=2 make x": "make", "! test -f a": "test",
+		"if git grep -q a; then git; fi": "git grep git fi", "git": "git", "git -C a log": "git -C", "echo 'a; grep b' | \"x | y\"": "echo \"x", "echo \"it's; a\"; rg x": "echo rg", "A=1": "",
+	} {
+		if got := strings.Join(programs(command), " "); got != want {
+			t.Errorf("%q: %q, want %q", command, got, want)
+		}
+	}
+}
+
 func TestNormal(t *testing.T) {
 	for line, want := range map[string]string{
 		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "error TS2304: Cannot find name 'f'",
@@ -127,6 +158,10 @@ func TestLesson(t *testing.T) {
 		{Output{Command: "shop add", Text: "Invalid arguments for add", HasExit: true, Exit: 1}, ""},
 		{Output{Command: "sleep 900", Text: "^C", HasExit: true, Exit: 130}, "aborted"},
 		{Output{Command: "timeout 5 ./serve", HasExit: true, Exit: 124}, "timeout"},
+		{Output{Command: "./serve", HasExit: true, Exit: 124}, ""},
+		{Output{Command: "timeout 5 ./serve", HasExit: true, Exit: 1}, ""},
+		{Output{Command: "./serve", HasExit: true, Exit: 130}, "aborted"},
+		{Output{Command: "./serve", HasExit: true, Exit: 129}, ""},
 		{Output{Command: "timeout -s KILL 5 ./serve", HasExit: true, Exit: 137}, "timeout"},
 		{Output{Command: "./serve", Text: "Terminated", HasExit: true, Exit: 143}, "aborted"},
 		{Output{Command: "./serve", Text: "Killed", HasExit: true, Exit: 137}, ""},
