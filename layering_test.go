@@ -21,7 +21,6 @@ var rooms = map[string][]string{
 	"anamnesis":      {"anamnesis", "opstream", "knowledge_base"},
 	"orchestrator":   {"orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream"},
 	"cmd":            {"cmd", "orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream", ""},
-	"bench":          {"anamnesis", "worldstate"},
 	"":               {},
 }
 

@@ -20,13 +20,13 @@ import (
 	"anamnesis/worldstate"
 )
 
-var worldDir = flag.String("dir", "../worldstate", "the directory that World copies; only read")
+var worldDir = flag.String("dir", "../../worldstate", "the directory that World copies; only read")
 
 // build builds the program.
 func build(b *testing.B) string {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "anamnesis")
-	if _, err := output(exec.Command("go", "build", "-C", "..", "-o", program, "./cmd/anamnesis")); err != nil {
+	if _, err := output(exec.Command("go", "build", "-C", "../..", "-o", program, "./cmd/anamnesis")); err != nil {
 		b.Fatal(err)
 	}
 	return program

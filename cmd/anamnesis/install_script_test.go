@@ -1,4 +1,4 @@
-package assets
+package main
 
 import (
 	"archive/tar"
@@ -119,7 +119,7 @@ func TestInstallScript(t *testing.T) {
 				}
 			}
 			cmd := exec.CommandContext(t.Context(), "sh")
-			script, err := os.Open("install.sh") // as it comes out of curl
+			script, err := os.Open("../../.ci/install.sh") // as it comes out of curl
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-module anamnesis/bench
+module anamnesis/cmd/anamnesis-bench
 
 go 1.26.0
 
@@ -20,4 +20,4 @@ require (
 	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
-replace anamnesis => ..
+replace anamnesis => ../..
