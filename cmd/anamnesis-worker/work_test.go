@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 )
 
 // due lets the scheduled jobs begin now.
@@ -31,7 +34,7 @@ func (f *fleet) fault(name string) (state, text string) {
 	return state, text
 }
 
-// TestWaits: a task that asks leaves its slot to the next, and its job ends once a user has answered.
+// TestWaits: a task that asks leaves its slot to the next, and goes on with the answer that a user left in the bucket.
 func TestWaits(t *testing.T) {
 	f := newFleet(t, `
 turns:
@@ -46,14 +49,7 @@ turns:
 	f.submit("next", "Go.", "--priority", "2")
 	w := f.start()
 	f.until("the next task ended", func() bool { return f.count("completed") == 1 && f.count("scheduled") == 1 })
-	there := f.command("user", program, "resume", "--remote", f.bucket, "--dir", f.base+"/user/asks", "--when-asked", "wait", "asks")
-	if err := there.Start(); err != nil {
-		t.Fatal(err)
-	}
-	f.until("the user's answer", func() bool { return f.command("user", program, "answer", "asks", "Green").Run() == nil })
-	if err := there.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	f.output(program, "answer", "--remote", f.bucket, "asks", "Green")
 	f.due()
 	f.until("the answered task ended", func() bool { return f.count("completed") == 2 })
 	if _, err := os.Stat(filepath.Join(f.base, w.machine, "work", "asks")); err == nil {
@@ -222,4 +218,30 @@ func TestRefused(t *testing.T) {
 		!strings.Contains(out, "has task twice already (available); nothing was added") || f.count("available") != 1 {
 		t.Errorf("%d %s", code, out)
 	}
+}
+
+// TestSign: while a worker works on a job, River's rescuer gets signs of it; a job without one is taken from its worker,
+// and no other is, however long it runs.
+func TestSign(t *testing.T) {
+	w := &worker{rescue: time.Minute}
+	for age, want := range map[time.Duration]time.Duration{time.Second: -1, time.Hour: time.Nanosecond} {
+		at := time.Now().Add(-age)
+		if got := w.Timeout(&river.Job[task]{JobRow: &rivertype.JobRow{AttemptedAt: &at}}); got != want {
+			t.Errorf("a sign %v ago: %v, want %v", age, got, want)
+		}
+	}
+	f := newFleet(t, `
+turns:
+  - calls: [{name: Bash, arguments: {command: "until [ -e `+t.TempDir()+`/go ]; do sleep 0.1; done"}}]
+  - reply: Done.
+`)
+	f.submit("long", "Go.")
+	f.start("--rescue", "1s")
+	attempted := func() (at time.Time) {
+		_ = f.db.QueryRow(context.Background(), "SELECT attempted_at FROM river_job WHERE state = 'running'").Scan(&at)
+		return at
+	}
+	f.until("the job runs", func() bool { return !attempted().IsZero() })
+	first := attempted()
+	f.until("a sign of the worker", func() bool { return attempted().After(first) })
 }
