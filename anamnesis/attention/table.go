@@ -4,7 +4,6 @@ package attention
 
 import (
 	"fmt"
-	"strings"
 
 	"anamnesis/anamnesis/tokens"
 )
@@ -146,14 +145,4 @@ func (r *Row) easFor(model string) EAS {
 		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Confidence: r.Confidence,
 		Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin, Known: true,
 	}
-}
-
-// Row returns the row with exactly this pattern, ignoring letter case, or nil.
-func (t *Table) Row(pattern string) *Row {
-	for _, r := range t.rows {
-		if strings.EqualFold(r.Pattern, pattern) {
-			return &r
-		}
-	}
-	return nil
 }
