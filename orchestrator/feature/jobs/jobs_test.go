@@ -19,11 +19,13 @@ import (
 // begin begins a job that prints a text and runs until its context ends, or ends at once.
 func begin(t *testing.T, js *jobs.Jobs, text string, runs bool, end tool.JobEnd) string {
 	t.Helper()
+	printed := make(chan struct{})
 	id, err := js.Begin(tool.JobStart{Call: "c", Command: "make", Timeout: time.Minute, Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
 		if err := started(op.ToolStarted{Call: "c", PID: 1}); err != nil {
 			return end, err
 		}
 		_, err := io.WriteString(out, text)
+		close(printed)
 		if runs {
 			<-ctx.Done()
 		}
@@ -32,6 +34,7 @@ func begin(t *testing.T, js *jobs.Jobs, text string, runs bool, end tool.JobEnd)
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-printed
 	return id
 }
 
@@ -154,6 +157,67 @@ func TestOutput(t *testing.T) {
 		o, err := js.Output(id, tt.from, tt.n)
 		if err != nil || o.Text != tt.want || o.From != tt.first || o.Next != tt.end || o.Dropped != 0 || o.Job.Bytes != 10 {
 			t.Errorf("%d bytes from %d: %+v, %v", tt.n, tt.from, o, err)
+		}
+	}
+}
+
+// TestTools: what the model reads of its background commands.
+func TestTools(t *testing.T) {
+	p := gatetest.Place(t, op.TaskOpened{})
+	js := jobs.New(p.Ledger)
+	call := func(js *jobs.Jobs, name, args string) tool.Result {
+		t.Helper()
+		r, err := tool.NewRegistry(jobs.Tools(js)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, valid, err := r.Validate(op.Call{ID: "c", Name: name, Args: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := own.Call(t.Context(), new(tool.Env), valid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	for name, args := range map[string]string{"TaskList": "{}", "TaskOutput": `{"task_id":"bg_1"}`, "TaskStop": `{"task_id":"bg_1"}`} {
+		if res := call(nil, name, args); !res.IsError || res.Text != "There are no background commands here." {
+			t.Errorf("%s without a task: %+v", name, res)
+		}
+	}
+	if res := call(js, "TaskList", "{}"); res.IsError || res.Text != "No command was begun in the background." {
+		t.Errorf("none began: %+v", res)
+	}
+	if id := begin(t, js, "one\ntwo", false, tool.JobEnd{Exit: 1, Network: true}); js.Wait(t.Context(), id, time.Hour) != nil {
+		t.Fatal("no end")
+	}
+	if id := begin(t, js, "", false, tool.JobEnd{Network: true}); js.Wait(t.Context(), id, time.Hour) != nil {
+		t.Fatal("no end")
+	}
+	begin(t, js, "bad \xff\n", true, tool.JobEnd{Note: "so it is"})
+	const ended = "bg_1 ended with exit code 1, 7 bytes of output"
+	for _, tt := range []struct {
+		name, args, want string
+		network, isError bool
+	}{
+		{"TaskList", "{}", ended + ": make\nbg_2 ended with exit code 0, 0 bytes of output: make\nbg_3 runs, 6 bytes of output: make", false, false},
+		{"TaskOutput", `{"task_id":"bg_1"}`, "one\ntwo\n[" + ended + "; bytes 0 to 7 shown; from 7 continues]", true, false},
+		{"TaskOutput", `{"task_id":"bg_1","wait":1}`, "one\ntwo\n[" + ended + "; bytes 0 to 7 shown; from 7 continues]", true, false},
+		{"TaskOutput", `{"task_id":"bg_1","limit":3}`, "two\n[" + ended + "; bytes 4 to 7 shown; from 7 continues]", true, false},
+		{"TaskOutput", `{"task_id":"bg_1","from":0,"limit":4}`, "one\n[" + ended + "; bytes 0 to 4 shown; from 4 continues]", true, false},
+		{"TaskOutput", `{"task_id":"bg_1","from":-1}`, "o\n[" + ended + "; bytes 6 to 7 shown; from 7 continues]", true, false},
+		{"TaskOutput", `{"task_id":"bg_1","from":7}`, "[" + ended + "; bytes 7 to 7 shown; from 7 continues]", false, false},
+		{"TaskOutput", `{"task_id":"bg_2"}`, "[bg_2 ended with exit code 0, 0 bytes of output; bytes 0 to 0 shown; from 0 continues]", false, false},
+		{"TaskOutput", `{"task_id":"bg_3"}`, "bad \uFFFD\n[bg_3 runs, 6 bytes of output; bytes 0 to 6 shown; from 6 continues]", false, false},
+		{"TaskOutput", `{"task_id":"bg_9"}`, `there is no background task "bg_9"; there are bg_1, bg_2, bg_3.`, false, true},
+		{"TaskOutput", `{"task_id":"bg_9","wait":1}`, `there is no background task "bg_9"; there are bg_1, bg_2, bg_3.`, false, true},
+		{"TaskStop", `{"task_id":"bg_9"}`, `there is no background task "bg_9"; there are bg_1, bg_2, bg_3.`, false, true},
+		{"TaskStop", `{"task_id":"bg_3"}`, "bg_3 was ended by TaskStop (so it is), 6 bytes of output.", false, false},
+		{"TaskStop", `{"task_id":"bg_1"}`, ended + ".", false, false},
+	} {
+		if res := call(js, tt.name, tt.args); res.Text != tt.want || res.Network != tt.network || res.IsError != tt.isError {
+			t.Errorf("%s %s: %+v, want %q", tt.name, tt.args, res, tt.want)
 		}
 	}
 }
