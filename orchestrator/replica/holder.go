@@ -381,15 +381,10 @@ func (h *Holder) export(ctx context.Context, b *batch, store string, id worldsta
 		if err != nil {
 			return err
 		}
-		b.files = append(b.files, file{name: worldFile(store, id, filepath.Ext(path)), data: data})
+		b.files = append(b.files, file{name: worldsPrefix + filepath.Base(store) + "/" + string(id) + filepath.Ext(path), data: data})
 		b.size += len(data)
 	}
 	return nil
-}
-
-// worldFile names a file of a snapshot's pack.
-func worldFile(store string, id worldstate.ID, ext string) string {
-	return worldsPrefix + filepath.Base(store) + "/" + string(id) + ext
 }
 
 // extend creates the log's next object. A create whose answer was lost is repeated, and found to have succeeded by

@@ -69,7 +69,7 @@ func Mirror(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string) (
 	return failed, err
 }
 
-func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, records bool) (err error) {
+func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, records bool) error {
 	if err := os.MkdirAll(filepath.Dir(h.Task(task)), 0o700); err != nil {
 		return err
 	}
@@ -78,17 +78,20 @@ func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task strin
 		return err
 	}
 	defer lock.Close()
-	had := h.HasTask(task)
-	defer func() {
-		if err != nil && !had {
-			err = errors.Join(err, os.RemoveAll(h.Task(task))) // a part is not listed
-		}
-	}()
+	dir, had := h.Task(task), h.HasTask(task)
 	_, err = pullTask(ctx, b, h, task, records)
-	if had && errors.Is(err, ErrDamaged) { // the copy may be of an earlier task of this name
-		if err = os.RemoveAll(h.Task(task)); err == nil {
-			_, err = pullTask(ctx, b, h, task, records)
+	if had && errors.Is(err, ErrDamaged) { // the copy may be of an earlier task of this name; else it stays
+		earlier := dir + ".copy.lock" // no task has such a name
+		if renamed := errors.Join(os.RemoveAll(earlier), os.Rename(dir, earlier)); renamed != nil {
+			return renamed
 		}
+		if _, err = pullTask(ctx, b, h, task, records); err != nil {
+			return errors.Join(err, os.RemoveAll(dir), os.Rename(earlier, dir))
+		}
+		return os.RemoveAll(earlier)
+	}
+	if err != nil && !had { // a part is not listed
+		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	return err
 }

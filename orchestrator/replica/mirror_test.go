@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,18 @@ func TestMirror(t *testing.T) {
 	mirror("")
 	if text := reader.files()["ops/0000000000000001.jsonl"]; !strings.Contains(text, "again") || strings.Contains(text, "world.saved") {
 		t.Errorf("the copy is %q", text)
+	}
+	before := reader.files()
+	name := logName(testTask, 1)
+	first, err := b.Get(ctx, name)
+	if err := errors.Join(err, b.Put(ctx, name, []byte("no object"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Mirror(ctx, b, h, testTask); !errors.Is(err, ErrDamaged) || !maps.Equal(before, reader.files()) {
+		t.Errorf("a damaged log takes the copy along: %v", err)
+	}
+	if err := b.Put(ctx, name, first); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := Remove(ctx, b, testTask); err != nil {
 		t.Fatal(err)

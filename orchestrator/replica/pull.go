@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -105,7 +106,7 @@ func (p *pull) run(ctx context.Context) error {
 	case len(names) == 0:
 		return ErrNoTask
 	}
-	if p.Last.N == 0 { // so that a copy that is cut off here is known as one
+	if !p.home.HasTask(p.Task) { // so that a copy that is cut off here is known as one
 		if err := errors.Join(os.MkdirAll(p.home.Task(p.Task), 0o700), p.Cursor.write(p.home)); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 		}
 	}()
 	next := p.Cursor
-	next.Seqs, next.Ends, next.Vaults = clone(next.Seqs), clone(next.Ends), clone(next.Vaults)
+	next.Seqs, next.Ends, next.Vaults = maps.Clone(next.Seqs), maps.Clone(next.Ends), maps.Clone(next.Vaults)
 	for i, o := range objects {
 		switch want := logName(next.Task, next.Last.N+1); {
 		case names[i] != want:
@@ -331,12 +332,4 @@ func (p *pull) cutTails() error {
 		}
 	}
 	return nil
-}
-
-func clone[K comparable, V any](m map[K]V) map[K]V {
-	out := make(map[K]V, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
