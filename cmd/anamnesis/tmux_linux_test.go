@@ -517,15 +517,6 @@ passes:
 	}
 	d.types("/why\n")
 	d.sees("ANAMNESIS_BLOCK")
-	d.write("w/.mcp.json", `{"mcpServers": {"tickets": {"command": "tickets-server"}}}`)
-	d.types("/mcp\n")
-	d.sees("tickets", "(not approved: 'anamnesis mcp approve tickets')", "'anamnesis mcp test NAME' lists the tools of one")
-	if err := os.MkdirAll(filepath.Join(d.dir, "w/.anamnesis"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	d.write("w/.anamnesis/rules.yaml", "ask: [Bash(git push*)]\n")
-	d.types("/permissions\n")
-	d.sees("approval auto (Shift-Tab or /approval changes it); rules of this directory: 1\nask   Bash(git push*)")
 	d.types("/context\n")
 	d.sees("/context\n", "ANAMNESIS_BLOCK")
 	d.types("/blame notes.md:1\n")

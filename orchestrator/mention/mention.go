@@ -1,37 +1,26 @@
-// Package mention finds the files that a text names, and attaches those that a user's words name: images, and text
-// files of the directory after an @.
+// Package mention finds the files that a text names, and attaches the images that a user's words name.
 package mention
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
-	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/picture"
-	"anamnesis/orchestrator/tool"
 )
 
-// Limits of what one message attaches.
-const (
-	maxImages    = 8
-	maxTexts     = 8
-	maxBytes     = 32 << 10 // of a text; the rest is left out
-	maxReadBytes = 1 << 20
-)
+// maxImages bounds the images of one message.
+const maxImages = 8
 
 var (
 	// named matches a word that may name a file: after an @, absolute, or of the home directory; quoted, or with
 	// escaped spaces, as terminals insert a file that is dropped on them. marks may follow it.
 	named  = regexp.MustCompile(`(?:^|[\s(])(?:"((?:file://)?[/~@][^"\n]+)"|'((?:file://)?[/~@][^'\n]+)'|((?:file://)?[/~@](?:\\.|[^\s\\"])(?:\\.|[^\s\\])*)|(@"[^"\n]+)")`)
 	pixels = regexp.MustCompile(`(?i)\.(?:png|jpe?g|webp|gif)$`)
-	told   = regexp.MustCompile(`(?m)\n\n(\[file [^\n]+\])$`)
 )
 
 const marks = ".,;:!?)"
@@ -64,39 +53,29 @@ func Files(dir, text string) (found []File) {
 	return found
 }
 
-// Attach returns a user's words with the text files that they name and a line for each image at their end, and the
-// images.
+// Attach returns the images that a user's words name, and the words with a line for each at their end.
 func Attach(dir, text string) (string, []op.Part) {
 	var parts []op.Part
-	var texts, lines []string
+	var lines []string
 	seen := make(map[string]bool)
-	root, _ := filepath.EvalSymlinks(dir) // without it no file is below it
 	for _, f := range Files(dir, text) {
-		rel, err := filepath.Rel(root, f.Real)
-		below := err == nil && filepath.IsLocal(rel)
-		switch {
-		case seen[f.Path]:
-		case pixels.MatchString(f.Path):
-			part, line, err := readImage(f.Path, len(parts))
-			if lines = append(lines, line); err == nil {
-				parts = append(parts, part)
-			}
-		case f.At && below:
-			texts = append(texts, readText(root, rel, f.Word, len(texts)))
+		if seen[f.Path] || !pixels.MatchString(f.Path) {
+			continue
 		}
 		seen[f.Path] = true
+		part, line, err := read(f.Path, len(parts))
+		if lines = append(lines, line); err == nil {
+			parts = append(parts, part)
+		}
 	}
-	if len(texts)+len(lines) == 0 {
+	if len(lines) == 0 {
 		return text, nil
 	}
-	if len(lines) > 0 {
-		texts = append(texts, strings.Join(lines, "\n"))
-	}
-	return strings.TrimRight(text, "\n") + "\n\n" + strings.Join(texts, "\n\n"), parts
+	return strings.TrimRight(text, "\n") + "\n\n" + strings.Join(lines, "\n"), parts
 }
 
-// readImage returns the image after n others, and the line about it.
-func readImage(path string, n int) (part op.Part, line string, err error) {
+// read returns the image after n others, and the line about it.
+func read(path string, n int) (part op.Part, line string, err error) {
 	data, err := durable.ReadFile(path, picture.MaxFileBytes)
 	if err == nil {
 		part, line, err = picture.Fit(data)
@@ -111,34 +90,11 @@ func readImage(path string, n int) (part op.Part, line string, err error) {
 	return part, fmt.Sprintf("[image %d: %s: %s]", n+1, path, line), nil
 }
 
-// readText returns the text of a file after n others.
-func readText(root, rel, word string, n int) string {
-	data, err := durable.ReadWithin(root, rel, maxReadBytes)
-	switch {
-	case n >= maxTexts:
-		err = fmt.Errorf("at most %d are in one message", maxTexts)
-	case tool.SecretFile(rel, nil) || tool.SecretFile(word, nil):
-		err = errors.New("it looks like a file of secrets")
-	case err == nil && (!utf8.Valid(data) || strings.Contains(string(data), "\x00")):
-		err = errors.New("it is no text")
+// Attached returns the lines that Attach added to a user's words.
+func Attached(text string) []string {
+	_, after, ok := strings.Cut(text[max(0, strings.LastIndex(text, "\n\n")):], "\n\n[image ")
+	if !ok {
+		return nil
 	}
-	if err != nil {
-		return fmt.Sprintf("[file %s: not attached: %v]", word, err)
-	}
-	shown, note := quote.CutBytes(string(data), min(len(data), maxBytes)), quote.Number(strings.Count(string(data), "\n"), "line")
-	if len(shown) < len(data) {
-		note = fmt.Sprintf("the first %d of its %d bytes; ReadFile shows the others", len(shown), len(data))
-	}
-	return fmt.Sprintf("[file %s: %s]\n%s", word, note, strings.TrimRight(shown, "\n"))
-}
-
-// Attached returns the lines about files and images that Attach added to a user's words.
-func Attached(text string) (lines []string) {
-	for _, m := range told.FindAllStringSubmatch(text, -1) {
-		lines = append(lines, m[1])
-	}
-	if _, after, ok := strings.Cut(text[max(0, strings.LastIndex(text, "\n\n")):], "\n\n[image "); ok {
-		lines = append(lines, strings.Split("[image "+after, "\n")...)
-	}
-	return lines
+	return strings.Split("[image "+after, "\n")
 }

@@ -95,10 +95,11 @@ func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx con
 	return out, nil
 }
 
-// checkCommand refuses a text that begins with a word such as /reviw, which neither is a command nor a path.
+// checkCommand refuses a text whose first word, such as /reviw, is neither a command, nor a prompt of a server, nor a
+// path.
 func (s *Service) checkCommand(dir, text string) error {
 	word := strings.Fields(text)[0]
-	if _, err := os.Lstat(word); err == nil || strings.Contains(word[1:], "/") {
+	if _, err := os.Lstat(word); err == nil || strings.ContainsAny(word[1:], "/:") {
 		return nil
 	}
 	var names []string

@@ -3,7 +3,6 @@
 package tui
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -58,8 +57,6 @@ func verbs() []verb {
 		{"/cards", "", "knowledge cards that were recalled and written", 0, (*screen).cardsVerb},
 		{"/why", "[STEP]", "what the model sees at a step, and what was compacted or masked", 0, (*screen).whyVerb},
 		{"/context", "[STEP]", "the same as /why", 0, (*screen).whyVerb},
-		{"/mcp", "", "MCP servers of this directory", 0, (*screen).mcpVerb},
-		{"/permissions", "", "the approval mode and the rules of this directory", 0, (*screen).permissionsVerb},
 		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
 		{"/compact", "", "compact all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
 		{"/export", "[FILE]", "write the conversation as markdown (default: a temporary file)", 1,
@@ -352,45 +349,12 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 	}
 	return m.withTask(func() (string, error) {
 		x, _, err := svc.Explain(task, seq)
-		return printed(width, err, func(o *show.Printer) { o.Explanation(x) })
-	})
-}
-
-// printed returns what a verb of the command line prints.
-func printed(width int, err error, print func(o *show.Printer)) (string, error) {
-	var text bytes.Buffer
-	if err == nil {
-		print(&show.Printer{Out: &text, Err: &text, Width: width})
-	}
-	return strings.TrimRight(text.String(), "\n"), err
-}
-
-func (m *screen) permissionsVerb([]string) tea.Cmd {
-	svc, dir, width, mode := m.o.Service, cmp.Or(m.info.Dir, m.o.Request.Dir), m.width, m.approval()
-	return m.inBackground(func() (string, error) {
-		rules, err := svc.ListRules(dir)
-		return printed(width, err, func(o *show.Printer) {
-			o.Printf("approval %s (Shift-Tab or /approval changes it); rules of this directory: %d\n", mode, len(rules))
-			for _, r := range rules {
-				o.Rule(r)
-			}
-		})
-	})
-}
-
-func (m *screen) mcpVerb([]string) tea.Cmd {
-	svc, dir, width := m.o.Service, cmp.Or(m.info.Dir, m.o.Request.Dir), m.width
-	return m.inBackground(func() (string, error) {
-		servers, warnings, err := svc.MCPServers(dir)
 		if err != nil {
 			return "", err
 		}
-		list, err := svc.ListServers(servers)
-		return printed(width, err, func(o *show.Printer) {
-			o.Warn(warnings...)
-			o.Servers(list)
-			o.Println("'anamnesis mcp test NAME' lists the tools of one")
-		})
+		var text strings.Builder
+		(&show.Printer{Out: &text, Err: &text, Width: width}).Explanation(x)
+		return strings.TrimRight(text.String(), "\n"), nil
 	})
 }
 

@@ -63,9 +63,8 @@ func (b *Outbox) Attach(line, how, output string) {
 	b.beside = append(b.beside, fmt.Sprintf(ran+"%s` (%s):\n```\n%s\n```", line, how, strings.TrimRight(output, "\n")))
 }
 
-// Typed returns a sent message without the commands and files that were attached to it.
+// Typed returns a sent message without the commands that were attached to it.
 func Typed(text string) string {
-	text, _, _ = strings.Cut(text, "\n\n[file ")
 	text, _, _ = strings.Cut(text, "\n\n"+ran)
 	return text
 }
