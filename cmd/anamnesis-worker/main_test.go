@@ -303,7 +303,7 @@ func (f *fleet) until(what string, met func() bool) {
 	f.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for over := time.After(2 * time.Minute); !met(); {
+	for over := time.After(5 * time.Minute); !met(); {
 		select {
 		case <-tick.C:
 		case <-over:
