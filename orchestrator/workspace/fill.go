@@ -44,7 +44,7 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 		text += " These calls returned after that, and what they changed is gone. Do again what is still needed:\n- " +
 			strings.Join(notice.FirstN(lost, notice.MaxListed), "\n- ") + "\n"
 	}
-	text += " Processes that ran, files that git ignores and files outside the directory did not come along."
+	text += " Processes that ran, git commits that were not pushed, files that git ignores and files outside the directory did not come along."
 	if res.Source != "" && res.Source != res.Target {
 		text += fmt.Sprintf(" What was in the directory before is the snapshot %.12s.", res.Source)
 	}

@@ -275,6 +275,9 @@ func (w *watch) standing(live int) standing {
 	switch s.State {
 	case "running":
 		s.Text = fmt.Sprintf("Running, in process %d.", live)
+		if live == 0 { // its bucket says so
+			s.Text = "Running, on another machine."
+		}
 		if st.Outage != nil {
 			s.Text += " It " + st.Outage.Text(time.Now())
 		}
