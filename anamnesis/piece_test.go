@@ -104,3 +104,20 @@ func TestPack(t *testing.T) {
 		}
 	}
 }
+
+// TestPathList: the first paths are named on one line, a long one by its end.
+func TestPathList(t *testing.T) {
+	long := strings.Repeat("d/", maxPathBytes/2)
+	for _, tt := range []struct {
+		paths []string
+		n     int
+		want  string
+	}{
+		{nil, 2, ""}, {[]string{"a"}, 2, "a"}, {[]string{"a", "b", "c"}, 2, "a, b"}, {[]string{"a\nb"}, 2, "a b"},
+		{[]string{long}, 1, long}, {[]string{"x" + long}, 1, "…" + long}, {[]string{"ä" + long[1:]}, 1, "…ä" + long[1:]},
+	} {
+		if got := pathList(tt.paths, tt.n); got != tt.want {
+			t.Errorf("%q, %d: %q, want %q", tt.paths, tt.n, got, tt.want)
+		}
+	}
+}

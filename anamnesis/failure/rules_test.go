@@ -63,6 +63,20 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestEndingsOfRuns: where a process ran, its own words about its arguments are not the harness's.
+func TestEndingsOfRuns(t *testing.T) {
+	for _, e := range endings {
+		if !e.notRun {
+			continue
+		}
+		for _, o := range []Output{{Text: e.example, HasExit: true, Exit: 2}, {Text: e.example + "\n[exit 0]", Error: true}, {Text: e.example + "\n[exit 2]", Error: true}} {
+			if ok, reason := Lesson(o); !ok {
+				t.Errorf("%q: %q", o.Text, reason)
+			}
+		}
+	}
+}
+
 // TestEndingsInPlace: a harness says in its first or last words that it ended a call; in between a program said it.
 func TestEndingsInPlace(t *testing.T) {
 	said := "" // by a harness, in one line
