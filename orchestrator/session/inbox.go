@@ -17,7 +17,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// The times of an inbox.
 const (
 	inboxTime      = 10 * time.Second // how often the holder reads it
 	inboxAskedTime = 2 * time.Second  // while a question is open: who answers waits for what follows

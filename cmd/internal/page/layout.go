@@ -120,6 +120,9 @@ func meaning(state any) string {
 		"retired":     "no task is shown it; it can be restored",
 		"superseded":  "another card took its place",
 		"running":     "a process works on it now",
+		"asking":      "it waits for an answer; a process has it, or goes on with the answer",
+		"waiting":     "for a user, a provider or somebody who continues it",
+		"abandoned":   "its process has written nothing for a while; 'anamnesis resume' takes it",
 		"open":        "a session waits for the next request",
 		"done":        "the last turn ended with an answer",
 		"interrupted": "the last turn was stopped before an answer; 'anamnesis resume' continues it",
@@ -194,6 +197,8 @@ func failCode(err error) int {
 		return http.StatusNotFound
 	}
 	switch exit.Code(err) {
+	case exit.Done: // a message waits
+		return http.StatusAccepted
 	case exit.Usage:
 		return http.StatusBadRequest
 	case exit.Refused:

@@ -272,6 +272,10 @@ func (w *watch) standing(live int) standing {
 	if w.last == 0 || !s.Running && w.broken() {
 		s.State = "unreadable"
 	}
+	if w.tasks.Home.Standing != nil && s.State != "unreadable" { // a copy: what the bucket shows
+		s.Running, s.Text = s.State == "running" || s.State == "asking", "In the bucket: "+meaning(s.State)+"."
+		return s
+	}
 	switch s.State {
 	case "running":
 		s.Text = fmt.Sprintf("Running, in process %d.", live)

@@ -25,8 +25,7 @@ var (
 	ErrKey = errors.New("the object does not belong to the key")
 )
 
-// maxObjectBytes bounds what is read of an object. Ours have a few MiB: of a larger one the reader gets less, and finds
-// it damaged.
+// maxObjectBytes bounds what is read of an object. Ours have a few MiB; of a larger one less is read: it is damaged.
 const maxObjectBytes = 64 << 20
 
 // Bucket stores objects. Names are paths with slashes; each object fits into memory. Methods may be called
