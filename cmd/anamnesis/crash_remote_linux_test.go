@@ -255,6 +255,7 @@ func (r *rig) play(kills int, all *counted) {
 			all.takers.Add(8)
 			ended = kills
 		}
+		begun := r.kept()
 		p := r.next(at, r.rng.IntN(3)*8, now)
 		at, now = nil, false
 		if ended >= kills {
@@ -284,6 +285,9 @@ func (r *rig) play(kills int, all *counted) {
 			r.wait(p)
 			if r.finished(p) {
 				return
+			}
+			if !begun && r.kept() && p.code() == exit.Usage { // the first object of the program before was under way: the name is taken
+				continue
 			}
 			r.Fatalf("the program ended by itself: exit code %d\n%s", p.code(), tail(p.out.String()))
 		}
@@ -340,7 +344,7 @@ func (r *rig) taken(p *process, all *counted) bool {
 			}
 		}
 		r.wait(q)
-		rival := len(before) == 0 && q.code() == exit.Refused // it began the task while the other's first object was under way
+		rival := len(before) == 0 && (q.code() == exit.Refused || q.code() == exit.Usage) // it began the task while the other's first object was under way
 		if q.code() > 0 && !r.finished(q) && !rival {
 			r.Fatalf("the taker ended with exit code %d\n%s", q.code(), tail(q.out.String()))
 		}

@@ -32,6 +32,7 @@ func homeArgs() map[string][]string {
 		"kb add": {"card.md"}, "kb edit": {"k"}, "kb export": {"--agents-md"}, "kb history": {"k"},
 		"kb retire": {"k"}, "kb approve": {"k"}, "kb reject": {"k"}, "kb restore": {"k"}, "kb search": {"x"}, "kb show": {"k"}, "kb supersede": {"k", "l"},
 		"mcp add": {"s", "--", "true"}, "mcp remove": {"s"}, "mcp revoke": {"s"},
+		"remote pull": {"t", "--remote", "bucket"}, "remote rm": {"t", "--remote", "bucket"},
 		"resume": {"t"}, "rules revoke": {"x"}, "run": {"--dir", "w", "--model", "script:words.yaml", "Go."},
 		"world diff": {"--task", "t", "1", "2"}, "world fork": {"--task", "t", "1", "out"}, "world plan": {"--task", "t", "1"},
 		"world restore": {"--task", "t", "1"}, "world show": {"--task", "t", "1"}, "world abandon": {"--task", "t"},
