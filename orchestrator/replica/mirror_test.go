@@ -71,6 +71,12 @@ func TestMirror(t *testing.T) {
 	if err := b.Put(ctx, name, first); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := Remove(ctx, b, testTask); !errors.Is(err, ErrHeld) {
+		t.Errorf("a task that a process works on is removed: %v", err)
+	}
+	if err := two.holder.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := Remove(ctx, b, testTask); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"anamnesis/opstream/durable"
@@ -131,7 +132,10 @@ func Has(ctx context.Context, b bucket.Bucket, task string) (bool, error) {
 	return err == nil, err
 }
 
-// Remove removes a task from a bucket, its newest objects last, and returns how many objects it had.
+// ErrHeld: a process may be working on the task.
+var ErrHeld = errors.New("a process works on the task")
+
+// Remove removes a task from a bucket, its newest objects last, and returns how many objects it had. Error: ErrHeld.
 func Remove(ctx context.Context, b bucket.Bucket, task string) (int, error) {
 	if err := taskdir.CheckTaskID(task); err != nil {
 		return 0, err
@@ -139,6 +143,18 @@ func Remove(ctx context.Context, b bucket.Bucket, task string) (int, error) {
 	names, err := b.List(ctx, tasksPrefix+task+"/", "")
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("%s in %s: %w", task, b, ErrNoTask)
+	}
+	// A holder creates the next object also if the ones before are gone, and what it then confirms could not be read.
+	if i := len(names) - 1; err == nil {
+		for i > 0 && !strings.HasPrefix(names[i], logPrefix(task)) {
+			i--
+		}
+		data, _ := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, names[i]) })
+		last, _, failed := decode(data) // one that cannot be read has no process
+		if ends := last.Time.Add(DefaultLease); failed == nil && !last.Released && time.Now().Before(ends) {
+			err = fmt.Errorf("%w: one on %s wrote to %s at %s; stop it first, or wait until %s if it is gone",
+				ErrHeld, last.Host, task, last.Time.Local().Format(time.TimeOnly), ends.Local().Format(time.TimeOnly))
+		}
 	}
 	for _, name := range names {
 		if err == nil {

@@ -103,14 +103,25 @@ func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, ar
 	return &pulled.Cursor, pulled.Rival, nil
 }
 
-// keep begins to keep a task in the bucket of the settings; nil: there is none. c is how far the bucket has the task;
-// nil: it is new.
-func (o *opening) keep(ctx context.Context, task string, c *replica.Cursor, store *runtime.Store) (*replica.Holder, error) {
+// keep begins to keep a task that works in dir in the bucket of the settings; nil: there is none. c is how far the
+// bucket has the task; nil: it is new.
+func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor, store *runtime.Store) (*replica.Holder, error) {
 	if o.Remote.Address == "" {
 		return nil, nil
 	}
 	b, sealed, err := o.Bucket(o.Remote.Address)
 	if err != nil {
+		return nil, err
+	}
+	if world, err := taskdir.WorldDir(dir); err == nil && filepath.IsAbs(b.String()) { // a missing one is made anew
+		root, err := filepath.EvalSymlinks(b.String())
+		rel, apart := filepath.Rel(world, root)
+		if err == nil && apart == nil && filepath.IsLocal(rel) {
+			return nil, Usagef("remote %s: it is inside %s, where the task works: a jump would revert the task's log, too; "+
+				"use a directory elsewhere", b, world)
+		}
+	}
+	if err := replica.Check(ctx, b); err != nil { // a refusal later is waited for
 		return nil, err
 	}
 	if c == nil {
@@ -148,9 +159,6 @@ func (o *opening) keep(ctx context.Context, task string, c *replica.Cursor, stor
 // begin returns the cursor of a new task, whose name the bucket does not have.
 func (o *opening) begin(ctx context.Context, b bucket.Bucket, task string) (_ *replica.Cursor, err error) {
 	if o.lock, err = replica.Lock(o.Home, task); err != nil {
-		return nil, err
-	}
-	if err := replica.Check(ctx, b); err != nil {
 		return nil, err
 	}
 	if has, err := replica.Has(ctx, b, task); err != nil {

@@ -114,7 +114,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err != nil {
 		return nil, err
 	}
-	kept, err := o.keep(ctx, task, cursor, &opts.Store)
+	kept, err := o.keep(ctx, task, st.Opened.Dir, cursor, &opts.Store)
 	if err != nil {
 		done()
 		return nil, err
@@ -128,6 +128,11 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		}
 		if err := t.Resume(ctx, message, resumed, more...); err != nil {
 			return nil, JoinClose(err, t.Close())
+		}
+		for part := range strings.SplitSeq(resumed.Notice, "\n\n") { // files of the user may have been replaced
+			if files, ok := strings.CutPrefix(part, "[FILES] "); ok && arrived {
+				o.client.note(files)
+			}
 		}
 		return t, nil
 	})

@@ -202,7 +202,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 			return nil, err
 		}
 	}
-	kept, err := o.keep(ctx, n.Task, nil, &opts.Store)
+	kept, err := o.keep(ctx, n.Task, n.Dir, nil, &opts.Store)
 	if err != nil {
 		done()
 		return nil, err

@@ -90,7 +90,7 @@ func Code(err error) int {
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
 			taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, hook.ErrBlocked,
-			replica.ErrLost, replica.ErrNoFence, bucket.ErrRefused, bucket.ErrFails, taskdir.ErrKept, taskdir.ErrRunning,
+			replica.ErrLost, replica.ErrHeld, replica.ErrNoFence, bucket.ErrRefused, bucket.ErrFails, taskdir.ErrKept, taskdir.ErrRunning,
 		}},
 		{Usage, []error{
 			taskdir.ErrNoTask, replica.ErrNoTask, replica.ErrNewer, bucket.ErrKey, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
