@@ -38,6 +38,11 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	if arrived && set.TaskDir == "" {
 		set.TaskDir = st.Opened.Dir
+		here, _ := RealDir(".") // without one, the user is not in the task's
+		if entries, err := os.ReadDir(set.TaskDir); err == nil && len(entries) > 0 && here != set.TaskDir {
+			return nil, settingf("dir", ": the task worked in %s on another machine, and here that directory has files, "+
+				"which the task's would replace; name the directory to work in, %s if it is that one", set.TaskDir, set.TaskDir)
+		}
 	}
 	if arrived {
 		if err := os.MkdirAll(set.TaskDir, 0o755); err != nil {
