@@ -43,6 +43,9 @@ class Story {
     page.on("console", (m) => {
       if (m.type() === "error" && !/status of 4\d\d/.test(m.text())) this.faults.push(`the console: ${m.text()}`);
     });
+    // Keys work once the page's scripts have run, which is later than its text is there.
+    const press = page.keyboard.press.bind(page.keyboard);
+    page.keyboard.press = async (...key) => { await page.waitForLoadState("load"); await press(...key); };
     await page.goto(url);
     assert.equal(new URL(page.url()).search, "", "the token is still in the address");
     return page;

@@ -73,7 +73,6 @@ run(async (story, args) => {
   await story.accessible(page, "a stale edit");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("status").getByText(`Changed: ${args.topic}`).waitFor();
-  await page.waitForLoadState("load"); // keys work once the scripts have run
 
   await page.keyboard.press("h");
   await page.locator(".diff ins", { hasText: "My words." }).waitFor();
@@ -86,7 +85,6 @@ run(async (story, args) => {
   await near.getByRole("button", { name: "This card takes its place" }).first().click();
   await page.getByRole("status").getByText(/^Superseded: /).waitFor();
   await page.getByRole("heading", { level: 1, name: args.topic }).waitFor();
-  await page.waitForLoadState("load");
   await page.keyboard.press("u");
   await page.getByRole("status").getByText(/^Taken back: Superseded: /).waitFor();
 
