@@ -62,10 +62,19 @@ func TestTask(t *testing.T) {
 	// What a usage line names is what is offered there.
 	s := Source{Service: func() (*session.Service, error) { return svc, nil }, Models: func() []string { return []string{"m"} }}
 	other := &cobra.Command{Use: "root"}
-	for use, want := range map[string]string{"verdict good|bad": "good,bad", "show MODEL": "m"} {
-		got, _ := s.arguments(placeholders(use), nil, other)
-		if strings.Join(got, ",") != want {
-			t.Errorf("%s: %q, want %q", use, got, want)
+	for _, row := range []struct {
+		use   string
+		args  []string
+		want  string
+		files bool // the shell's own names are offered
+	}{
+		{"verdict good|bad", nil, "good,bad", false}, {"show MODEL", nil, "m", false}, {"show MODEL", []string{"m"}, "", false},
+		{"add FILE…", nil, "", true}, {"add FILE…", []string{"a", "b"}, "", true}, {"diff [PATH…]", nil, "", true}, {"out DIR", nil, "", true},
+		{"search WORDS…", nil, "", false}, {"show ID", nil, "", false}, {"say TEXT FILE", nil, "", false}, {"say TEXT FILE", []string{"t"}, "", true},
+	} {
+		got, directive := s.arguments(placeholders(row.use), row.args, other)
+		if files := directive&cobra.ShellCompDirectiveNoFileComp == 0; strings.Join(got, ",") != row.want || files != row.files {
+			t.Errorf("%s after %q: %q, files %v; want %q, %v", row.use, row.args, got, files, row.want, row.files)
 		}
 	}
 }

@@ -94,6 +94,25 @@ func TestBothKinds(t *testing.T) {
 	}
 }
 
+// TestNew: an embedder needs a known kind, an address with a host, and a model.
+func TestNew(t *testing.T) {
+	for _, row := range []struct {
+		o    Options
+		want string // of the error; "" where it is one
+	}{
+		{Options{Kind: OpenAI, URL: "https://h/v1", Model: "m"}, ""}, {Options{Kind: OpenAI, URL: "http://h/v1", Model: "m", Dimensions: 8}, ""},
+		{Options{Kind: Ollama, Model: "m"}, ""}, {Options{Kind: "other", URL: "https://h/v1", Model: "m"}, "kind"},
+		{Options{Kind: OpenAI, Model: "m"}, "url"}, {Options{Kind: OpenAI, URL: "http:///v1", Model: "m"}, "url"},
+		{Options{Kind: OpenAI, URL: "ftp://h/v1", Model: "m"}, "url"}, {Options{Kind: OpenAI, URL: "http://[h/v1", Model: "m"}, "url"},
+		{Options{Kind: OpenAI, URL: "https://h/v1"}, "name the model"}, {Options{Kind: Ollama, Model: "m", Dimensions: -1}, "dimensions -1"},
+	} {
+		_, err := New(row.o)
+		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%+v: %v, want %q", row.o, err, row.want)
+		}
+	}
+}
+
 func TestRetries(t *testing.T) {
 	for _, tt := range []struct {
 		statuses []int
