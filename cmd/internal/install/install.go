@@ -110,11 +110,7 @@ func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
 		}
 		f := File{Path: part.path, Existed: existed, Before: string(data),
 			After: string(part.text), Own: part.text != nil}
-		was := []byte(nil)
 		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == part.path })
-		if i >= 0 {
-			was = []byte(earlier[i].Before)
-		}
 		switch {
 		case i >= 0 && (f.Own || earlier[i].After == f.Before):
 			f.original = &earlier[i]
@@ -122,7 +118,7 @@ func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
 			f.original = &File{}
 		}
 		if !f.Own {
-			after, clean, err := p.add(agent, part, data, was)
+			after, clean, err := p.add(agent, part, data)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w: %w", part.path, ErrConfig, err)
 			}
@@ -191,7 +187,7 @@ func (p *part) isOurs(data []byte) bool {
 
 // add returns a configuration with our entries, and without them. Before it is written it is
 // checked by another parser that nothing else differs, and that a removal takes all of it back.
-func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, clean []byte, err error) {
+func (p *Places) add(agent sessions.Agent, part part, data []byte) (after, clean []byte, err error) {
 	if !utf8.Valid(data) {
 		return nil, nil, errors.New("it holds a byte that is not UTF-8")
 	}
@@ -199,8 +195,13 @@ func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, 
 	if err != nil {
 		return nil, nil, err
 	}
-	clean, err = part.remove(data, was)
-	part.allow = agent == sessions.Claude && (p.Allow || len(rulesIn(root)) >= len(readOnlyTools))
+	clean, err = part.remove(data)
+	if part.rules = rulesIn(root); p.Allow && agent == sessions.Claude {
+		part.rules = nil
+		for _, tool := range readOnlyTools {
+			part.rules = append(part.rules, rulePrefix+tool)
+		}
+	}
 	if p.complete(agent, part, root) {
 		return data, clean, nil
 	}
@@ -234,9 +235,8 @@ func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, 
 	if err == nil && !part.sameOthers(data, after) {
 		err = errors.New("other entries would change")
 	}
-	back, err2 := part.remove(after, begin)
-	if err == nil && (err2 != nil || !bytes.Equal(back, begin)) {
-		err = errors.New("the change could not be reverted exactly")
+	if _, failed := part.remove(after); err == nil {
+		err = failed
 	}
 	if err != nil {
 		added, _ := bytes.CutPrefix(after, begin)
@@ -246,9 +246,8 @@ func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, 
 	return after, clean, nil
 }
 
-// remove takes our entries out of a configuration; was is its text before the installation, empty
-// if it is not known. What remains is checked by another parser.
-func (p *part) remove(data, was []byte) ([]byte, error) {
+// remove takes our entries out of a configuration. What remains is checked by another parser.
+func (p *part) remove(data []byte) ([]byte, error) {
 	root, err := parse(p.path, data)
 	if err != nil {
 		return nil, err
@@ -264,7 +263,7 @@ func (p *part) remove(data, was []byte) ([]byte, error) {
 	if strings.HasSuffix(p.path, ".toml") {
 		edit = p.removeTOML
 	}
-	rest, err := edit(text, bytes.TrimPrefix(was, bom))
+	rest, err := edit(text)
 	if err != nil {
 		return nil, err
 	}
@@ -371,7 +370,7 @@ func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error)
 		case !change.Own && (i < 0 || err != nil || f.After != change.Before):
 			var rest []byte
 			if err == nil {
-				rest, err = part.removeAll(now, []byte(f.Before))
+				rest, err = part.removeAll(now)
 			}
 			if err != nil {
 				problem = errors.Join(problem, fmt.Errorf("%s: %w", part.path, err))
@@ -429,8 +428,8 @@ func needWrapper(files []File) bool {
 }
 
 // removeAll is remove for a file that may be damaged, or run our hook in a form that no installation wrote.
-func (p *part) removeAll(now, was []byte) ([]byte, error) {
-	rest, err := p.remove(now, was)
+func (p *part) removeAll(now []byte) ([]byte, error) {
+	rest, err := p.remove(now)
 	switch named := bytes.Contains(now, []byte("anamnesis")) || bytes.Contains(now, []byte(wrapperName)); {
 	case err != nil && named:
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)

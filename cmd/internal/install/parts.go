@@ -47,7 +47,7 @@ type part struct {
 	path    string
 	text    []byte // of a file of our own
 	servers string // the name of the list of MCP servers; empty where hooks are added
-	allow   bool   // the read-only tools are allowed beside the hooks
+	rules   []any  // the read-only tools that are allowed beside the hooks
 }
 
 // Offers reports whether the read-only tools of an agent could be allowed, and are not. Those of Claude Code are

@@ -50,8 +50,8 @@ func spanOf(n *unstable.Node) span {
 	return span{start, start + int(n.Raw.Length)}
 }
 
-// removeTOML takes our entries out of a configuration. was is its text before the installation.
-func (p *part) removeTOML(data, was []byte) ([]byte, error) {
+// removeTOML takes our entries out of a configuration.
+func (p *part) removeTOML(data []byte) ([]byte, error) {
 	root, err := parse(p.path, data)
 	if err != nil {
 		return nil, err
@@ -64,31 +64,6 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 		return wrapperOf(command) != ""
 	}
 	var cuts []span
-	// inline finds the entry in inline tables.
-	var inline func(n *unstable.Node, prefix []string)
-	inline = func(n *unstable.Node, prefix []string) {
-		var all []*unstable.Node
-		for it := n.Children(); it.Next(); {
-			all = append(all, it.Node())
-		}
-		kept := -1
-		for i, kv := range all {
-			key, own := slices.Concat(prefix, keyOf(kv)), spanOf(kv)
-			switch {
-			case !hasPrefix(key, p.entry()):
-				kept = i
-				if kv.Value().Kind == unstable.InlineTable && hasPrefix(p.entry(), key) {
-					inline(kv.Value(), key)
-				}
-				continue
-			case kept >= 0:
-				own.start = spanOf(all[i-1]).end
-			case i+1 < len(all):
-				own.end = spanOf(all[i+1]).start
-			}
-			cuts = append(cuts, own)
-		}
-	}
 	var table []string
 	element, parser := -1, unstable.Parser{KeepComments: true}
 	parser.Reset(data)
@@ -113,12 +88,8 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 		if n.Kind == unstable.KeyValue {
 			key = slices.Concat(table, keyOf(n))
 		}
-		switch {
-		case server && hasPrefix(key, p.entry()), element >= 0 && hasPrefix(table, []string{"hooks"}) && ours(element):
+		if server && hasPrefix(key, p.entry()) || element >= 0 && hasPrefix(table, []string{"hooks"}) && ours(element) {
 			cuts = append(cuts, lines(data, own))
-		case server && n.Kind == unstable.KeyValue && n.Value().Kind == unstable.InlineTable &&
-			hasPrefix(p.entry(), key):
-			inline(n.Value(), key)
 		}
 	}
 	if err := parser.Error(); err != nil {
@@ -130,11 +101,7 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 		rest = append(rest, data[at:max(at, c.start)]...)
 		at = max(at, c.end)
 	}
-	rest = append(rest, data[at:]...)
-	if at == len(data) && len(was) > 0 && !bytes.HasSuffix(was, []byte("\n")) {
-		rest = bytes.TrimSuffix(bytes.TrimSuffix(rest, []byte("\n")), []byte("\r")) // an installation added it
-	}
-	return rest, nil
+	return append(rest, data[at:]...), nil
 }
 
 // entry is the name of the MCP server's table.
@@ -151,29 +118,8 @@ func (p *Places) addTOML(agent sessions.Agent, part part, data []byte, older map
 		}
 		return appendTables(data, text.String()), nil
 	}
-	entry := p.serverEntry(agent, older)
-	parser := unstable.Parser{}
-	parser.Reset(data)
-	for parser.NextExpression() {
-		n := parser.Expression()
-		if n.Kind != unstable.KeyValue {
-			break // what follows is in a table
-		}
-		if !slices.Equal(keyOf(n), []string{part.servers}) || n.Value().Kind != unstable.InlineTable {
-			continue
-		}
-		if err := toml.NewEncoder(text).SetTablesInline(true).Encode(map[string]any{"anamnesis": entry}); err != nil {
-			return nil, err
-		}
-		added, end := strings.TrimSuffix(text.String(), "\n"), spanOf(n).end-1
-		end = len(bytes.TrimRight(data[:end], " \t"))
-		if n.Value().Child() != nil {
-			added = ", " + added
-		}
-		return slices.Concat(data[:end], []byte(added), data[end:]), nil
-	}
 	text.WriteString("[" + strings.Join(part.entry(), ".") + "]\n")
-	if err := toml.NewEncoder(text).SetTablesInline(true).Encode(entry); err != nil {
+	if err := toml.NewEncoder(text).SetTablesInline(true).Encode(p.serverEntry(agent, older)); err != nil {
 		return nil, err
 	}
 	return appendTables(data, text.String()), nil
