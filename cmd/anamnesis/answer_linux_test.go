@@ -36,12 +36,12 @@ func TestAnsweredElsewhere(t *testing.T) {
 		}
 	}
 	p := runAsked(t, dir)
-	p.sees("? help: ")
+	p.sees("to the agent: ")
 	answer("no use make")
 	p.sees("from page: use make")
 	p.sees("your answer (Ctrl-C ends the turn): ")
 	answer("blue")
-	p.sees("? help: ")
+	p.sees("to the agent: ")
 	p.types("y")
 	p.sees("I am done.")
 	if code, rest := p.ends(); code != 0 {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,7 +71,7 @@ func TestAskNetwork(t *testing.T) {
 	}
 }
 
-// TestAskOnce: yes is for one call, t for exactly this one in the task. Where a
+// TestAskOnce: yes is for one call, always for exactly this one. Where a
 // script is exchanged between the question and the answer, it does not run; an
 // approval of a script ends with its bytes.
 func TestAskOnce(t *testing.T) {
@@ -109,10 +108,10 @@ func TestAskOnce(t *testing.T) {
 		}
 	}
 	p.sees("? Bash")
-	p.sees("? help: ")
+	p.sees("to the agent: ")
 	write("touch swapped") // while the user looks at it
 	p.types("y")
-	ask("sh do.sh second", "t")
+	ask("sh do.sh second", "always")
 	ask("touch between", "y")
 	// The fourth call is the second again: no user is asked.
 	ask("touch evil", "y")
@@ -126,23 +125,16 @@ func TestAskOnce(t *testing.T) {
 	}
 }
 
-// TestAskLines: only one of the letters is an answer; another line, typed before the
-// question or at it, is not lost but said to the agent. An edited call is shown and
-// asked about again, and the model is shown what ran.
+// TestAskLines: another line than an answer, typed before the question or at it, is not lost but said to the agent.
 func TestAskLines(t *testing.T) {
 	dir := layAsked(t, `turns:
   - calls: [{name: Bash, arguments: {command: "touch first"}}]
-  - calls: [{name: Bash, arguments: {command: "touch second"}}]
   - calls: [{name: AskUser, arguments: {question: "Which?"}}]
   - calls: [{name: WriteFile, arguments: {path: third, content: "a\nb\n"}}]
   - expect:
       - {on: all-joined, lacks: "(rejection)"}
       - {on: all-joined, contains: [early words, yes please use tabs, yesterday, the third]}
-      - {on: all-joined, contains: 'The user edited this call before it ran. What ran has these arguments: {"command":"touch 2nd && touch more"}'}
-    reply: I saw the edit.
-  - reply: Two.
-  - reply: Three.
-  - reply: Four.
+    reply: I saw the words.
 `)
 	p := runAsked(t, dir)
 	p.keys("early words\n")
@@ -152,48 +144,18 @@ func TestAskLines(t *testing.T) {
 		p.answers(typed)
 		p.sees("not an answer")
 	}
-	p.answers("?")
-	p.sees("y  run this call once")
-	p.answers("a")
-	p.sees("a again to confirm")
-	p.types("n")
-	p.answers("y")
-	p.sees("? Bash")
-	p.answers("e")
-	p.sees("empty goes back): ")
-	p.types("2nd && touch more")
-	p.answers("e")
-	if shown := p.sees("empty goes back): "); !strings.Contains(shown, "  now: 2nd && touch more") {
-		t.Errorf("the command to edit is not shown:\n%s", shown)
-	}
-	p.types("touch 2nd && touch more")
-	if shown := p.answers("y"); !strings.Contains(shown, "command: touch 2nd && touch more") {
-		t.Errorf("the edited command was not shown again:\n%s", shown)
-	}
-	p.sees("• Bash(touch 2nd && touch more)") // and as it ran, afterwards
+	p.answers("Y")
 	p.sees("? Which?")
 	p.types("the third")
-	p.sees("? WriteFile")
-	p.answers("e")
-	p.sees("empty goes back): ")
-	p.types("}")
-	p.sees("Not taken: the arguments are not valid JSON")
-	p.answers("a")
-	p.sees("a again to confirm")
-	p.types("a")
+	if shown := p.answers("yes"); !strings.Contains(shown, "? WriteFile") || !strings.Contains(shown, "content: a") {
+		t.Errorf("asked about %q", shown)
+	}
 	code, rest := p.ends()
-	if code != 0 || !strings.Contains(rest, "I saw the edit.") {
+	if code != 0 || !strings.Contains(rest, "I saw the words.") {
 		t.Errorf("exit %d:\n%s", code, rest)
 	}
-	if !inWorld(dir, "first") || inWorld(dir, "second") || !inWorld(dir, "2nd") || !inWorld(dir, "more") || !inWorld(dir, "third") {
+	if !inWorld(dir, "first") || !inWorld(dir, "third") {
 		t.Error("not exactly what was approved ran")
-	}
-	// A mode that the user sets later takes back that everything was allowed, for good.
-	for _, resume := range []struct{ flag, says string }{{"", "mode is auto: the user chose it in this task"}, {"--approval=ask", "mode is ask: you set it"}, {"--max-steps=9", "mode is ask"}} {
-		code, rest := atTerminal(t, dir, slices.DeleteFunc([]string{"resume", resume.flag, "t", "More."}, func(s string) bool { return s == "" })...).ends()
-		if code != 0 || !strings.Contains(rest, resume.says) {
-			t.Errorf("%s: exit %d, %q is not said:\n%s", resume.flag, code, resume.says, rest)
-		}
 	}
 }
 
@@ -212,7 +174,7 @@ func TestAskInterrupted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := runAsked(t, layAsked(t, `turns: [{calls: [{name: Bash, arguments: {command: "touch first"}}]}]`))
-			p.sees("? help: ")
+			p.sees("to the agent: ")
 			end(p)
 			code, rest := p.ends()
 			want, says := exit.Evicted, map[string]string{"SIGTERM": "the program was asked to stop (SIGTERM)", "SIGHUP": "the user's terminal was lost"}[name]

@@ -25,7 +25,7 @@ func TestNotifyBell(t *testing.T) {
 	}
 	p := runAsked(t, dir)
 	asked := "\a\x1b]9;Anamnesis: asked: May Bash(touch first) run?\x1b\\"
-	if before := p.sees("? help: "); !strings.Contains(before, asked) {
+	if before := p.sees("to the agent: "); !strings.Contains(before, asked) {
 		p.sees(asked)
 	}
 	p.types("y")

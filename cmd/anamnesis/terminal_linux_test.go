@@ -144,7 +144,7 @@ func (p *terminal) keys(text string) {
 // shown before the prompt.
 func (p *terminal) answers(line string) string {
 	p.t.Helper()
-	before := p.sees("? help: ")
+	before := p.sees("to the agent: ")
 	p.types(line)
 	return before
 }

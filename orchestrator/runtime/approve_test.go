@@ -35,6 +35,27 @@ turns:
 	}
 }
 
+// TestAnswerByEdit: a call that the user edited is asked about again, and the model is shown what ran.
+func TestAnswerByEdit(t *testing.T) {
+	var asked []string
+	o := Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
+		if asked = append(asked, notice.BashCommand("Bash", q.Args)); len(asked) == 1 {
+			return gate.Answer{Args: `{"command":"echo second"}`}
+		}
+		return gate.Answer{Allow: true}
+	}}}
+	task, _ := newTask(t, `
+turns:
+  - calls: [{name: Bash, arguments: {command: echo first}}]
+  - expect:
+      - {on: any, contains: 'The user edited this call before it ran. What ran has these arguments: {"command":"echo second"}'}
+    reply: done
+`, o)
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" || !slices.Equal(asked, []string{"echo first", "echo second"}) {
+		t.Errorf("%+v, %v, asked about %q", out, err, asked)
+	}
+}
+
 // TestAnswerByPattern: what the user allowed by a pattern runs without a question for the
 // rest of the task, in later processes, too; other commands and those of a rule that asks
 // do not.

@@ -13,7 +13,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
@@ -21,7 +20,6 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/tool/file"
 )
 
 // Show configures how a task is shown.
@@ -29,12 +27,6 @@ type Show struct {
 	JSON  bool // lines of JSON
 	Quiet bool // the answer only
 }
-
-// What is shown of an edit that is asked about.
-const (
-	maxEditColumns = 200
-	maxEditLines   = 100 // of one file
-)
 
 // Keys returns the lines a user types at a terminal that is not drawn on, the same each time. It
 // is nil without a terminal.
@@ -65,15 +57,6 @@ func (c *Console) Client(keys *view.Lines, warn func(texts ...string),
 	}
 	if keys != nil {
 		client.Approve, client.Ask, client.Trust = keys.Approve, keys.Ask, keys.Trust
-		client.Editing = func(c op.Call, changes []file.Change) {
-			var lines []string
-			for _, change := range changes {
-				for _, l := range paint.Change(change, maxEditColumns, maxEditLines) {
-					lines = append(lines, paint.Strip(l))
-				}
-			}
-			keys.Editing(c.ID, lines)
-		}
 	}
 	return client
 }

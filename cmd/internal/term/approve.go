@@ -14,15 +14,6 @@ import (
 	"anamnesis/orchestrator/guard/research"
 )
 
-// ApproveHelp explains the answers to a question about a call that every terminal has.
-const ApproveHelp = `y  run this call once
-t  run it, and exactly this call again in this task, without a question
-p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
-w  run it, and exactly this call again in this directory, in every task, without a question; 'anamnesis rules' takes it back
-a  run everything in this task without a question; asks once more
-n  do not run it; you may give the model a reason
-e  edit the command, or the file or patch in $EDITOR; you are asked again with the result`
-
 // QuestionTitle names what a question about a call is about.
 func QuestionTitle(q gate.Question) string {
 	if q.Name == approval.Network {

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mattn/go-runewidth"
-
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
 )
 
@@ -32,31 +31,7 @@ type Lines struct {
 	say    func(string)
 	early  []string    // lines typed before there was a say
 	answer chan string // of the question that waits for a line, or nil
-	edit   edit
 	ended  chan struct{}
-}
-
-// edit is what a call is about to change in files, as lines.
-type edit struct {
-	call  string
-	lines []string
-}
-
-// Editing records what a call will change, for the question about it.
-func (l *Lines) Editing(call string, lines []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.edit = edit{call, lines}
-}
-
-// about describes a call: what it changes in files, or its arguments.
-func (l *Lines) about(c op.Call) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.edit.call == c.ID && len(l.edit.lines) > 0 {
-		return "  " + strings.Join(l.edit.lines, "\n  ")
-	}
-	return Clean(PrettyArgs(c.Args))
 }
 
 // NewLines reads in until it ends: a read cannot be canceled.
@@ -161,92 +136,31 @@ func Like(q gate.Question) string {
 	return strings.Join(names, ", ")
 }
 
-// approvePrompt names the answers to a question about a call.
-func approvePrompt(q gate.Question) string {
-	like := Like(q)
-	if like != "" {
-		like = "p " + like + " · "
-	}
-	return "  y once · t exactly this, for the task · w always here · " + like + "a everything · n [REASON] no · e edit · ? help: "
-}
-
-const (
-	allPrompt  = "  everything in this task then runs without a question; a again to confirm: "
-	editPrompt = "  what to run in its place (empty goes back): "
-)
-
-// Approve asks the user about one call. Without an answer the call is refused. A line that is
-// not an answer goes to the agent.
+// Approve asks the user about one call, who answers as with 'anamnesis answer'. Without an answer the call is refused.
+// A line that is not an answer goes to the agent.
 func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
-	shown := QuestionTitle(about) + "\n" + l.about(about.Call)
-	if why := QuestionReason(about); why != "" {
-		shown += "\n  " + why
-	}
-	if about.Note != "" {
-		shown += "\n  " + Clean(about.Note)
+	shown := QuestionTitle(about) + "\n" + PrettyArgs(about.Args)
+	for _, remark := range []string{QuestionReason(about), about.Note} {
+		if remark != "" {
+			shown += "\n  " + remark
+		}
 	}
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	keys := approvePrompt(about)
-	for prompt := head(shown) + keys; ; prompt = keys {
+	const keys = "  y once · always in this directory · n [REASON] no · any other line goes to the agent: "
+	for prompt := head(Clean(shown)) + keys; ; prompt = keys {
 		text, ok := l.Line(ctx, prompt)
 		if !ok {
 			return gate.Answer{}
 		}
-		key, rest, _ := strings.Cut(text, " ")
-		switch strings.ToLower(key) + map[bool]string{true: "…"}[rest != "" && !strings.EqualFold(key, "n")] {
-		case "y":
-			return gate.Answer{Allow: true}
-		case "t":
-			return gate.Answer{Allow: true, Same: true}
-		case "w":
-			return gate.Answer{Allow: true, Always: true}
-		case "p":
-			if len(about.Like) > 0 {
-				return gate.Answer{Allow: true, Like: true}
-			}
-			fmt.Fprintln(l.out, "  (no pattern fits this call)")
-		case "a":
-			if again, _ := l.Line(ctx, allPrompt); strings.EqualFold(again, "a") {
-				return gate.Answer{Allow: true, ForTask: true}
-			}
-		case "n":
-			return gate.Answer{Text: strings.TrimSpace(rest)}
-		case "e":
-			if args, ok := l.edited(ctx, about.Args); ok {
-				return gate.Answer{Args: args}
-			}
-		case "?":
-			fmt.Fprintln(l.out, Fit(l.out, "  "+strings.ReplaceAll(ApproveHelp, "\n", "\n  ")+
-				"\n  Any other line is sent to the agent. Ctrl-C ends the turn."))
-		case "":
-		default:
+		if answer, err := question.Parse(&op.QuestionAsked{About: op.AboutCall}, text); err == nil {
+			return answer
+		} else if text != "" {
 			l.mu.Lock()
 			fmt.Fprintln(l.out, "  (not an answer; "+l.steer(text)+")")
 			l.mu.Unlock()
 		}
 	}
-}
-
-// maxEdited is how much of what is edited is shown, in columns.
-const maxEdited = 4000
-
-// edited shows and asks for a call's command, or for its arguments as JSON if it has no command.
-func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
-	name, now := Editable(args, "command")
-	if name == "" { // on one line
-		now = op.CanonicalArgs(args)
-	}
-	now = runewidth.Truncate(Clean(now), maxEdited, "…")
-	text, ok := l.Line(ctx, "  now: "+strings.ReplaceAll(now, "\n", "\n    ")+"\n"+editPrompt)
-	if !ok || text == "" {
-		return "", false
-	}
-	text, err := Edited(args, name, text)
-	if err != nil {
-		fmt.Fprintln(l.out, "  Not taken: "+err.Error())
-	}
-	return text, err == nil
 }
 
 // Ask asks the user a question of the program or the model; false means no answer.

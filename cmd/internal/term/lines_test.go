@@ -31,7 +31,7 @@ func TestLines(t *testing.T) {
 	in, out := io.Pipe()
 	said := make(chan string, 10)
 	l := NewLines(in, &asker{to: out, prompts: map[string]string{
-		"? help: ":            "y\nand use tabs\n/jump 1\nat most four\n",
+		"to the agent: ":      "y\nand use tabs\n/jump 1\nat most four\n",
 		"ends the turn): ":    "the third\n",
 		"y approve · n not: ": "y\n",
 	}})
@@ -50,17 +50,5 @@ func TestLines(t *testing.T) {
 	}
 	if !l.Trust(ctx, "Trust it?") {
 		t.Error("not trusted")
-	}
-}
-
-// TestLinesEdit: a question about an edit shows what changes, one about another call its
-// arguments as they were written.
-func TestLinesEdit(t *testing.T) {
-	l := NewLines(strings.NewReader(""), io.Discard)
-	l.Editing("c1", []string{"a.go  +1 -1", "3 - old", "3 + new"})
-	for id, want := range map[string]string{"c1": "  a.go  +1 -1\n  3 - old\n  3 + new", "c2": `  edits: ["a && b"]`} {
-		if got := l.about(op.Call{ID: id, Name: "X", Args: `{"edits":["a && b"]}`}); got != want {
-			t.Errorf("%s: %q, want %q", id, got, want)
-		}
 	}
 }

@@ -77,6 +77,15 @@ type Question struct {
 	part  bool // the screen shows a part of it
 }
 
+// approveHelp explains the answers to a question about a call.
+const approveHelp = `y  run this call once
+t  run it, and exactly this call again in this task, without a question
+p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
+w  run it, and exactly this call again in this directory, in every task, without a question; 'anamnesis rules' takes it back
+a  run everything in this task without a question; asks once more
+n  do not run it; you may give the model a reason
+e  edit the command, or the file or patch in $EDITOR; you are asked again with the result`
+
 // trustHelp explains the answers to a question about what a project brings.
 const trustHelp = `y  approve it as it is now; you are asked again when it changes
 n  do not use it; you are asked again the next time`
@@ -262,7 +271,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	q.part = !slices.Equal(shown, q.whole)
 	lines = append(lines, shown...)
 	if q.help {
-		help := term.ApproveHelp
+		help := approveHelp
 		if q.Kind == OfTrust {
 			help = trustHelp
 		}
