@@ -4,15 +4,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/anamnesis/quote"
-	"anamnesis/cmd/internal/console"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
@@ -31,9 +28,9 @@ func (a *app) easReflectCommand() *cobra.Command {
 		Use:   "reflect",
 		Short: "Propose changes of the table, to accept or reject one by one",
 		Long: `Propose changes of the table of effective attention spans, each with its evidence: results of
-'eas probe', and failure rates of your tasks' calls by context length. On a terminal you are asked
-about each; otherwise use --accept ID and --reject ID. Accepted proposals go into your overlay. A
-decided proposal is repeated only if its evidence changes.
+'eas probe', and failure rates of your tasks' calls by context length. --accept ID and --reject ID
+decide. Accepted proposals go into your overlay. A decided proposal is repeated only if its evidence
+changes.
 
 --search MODEL asks your search engine (web.yaml) what was published about a model, and --model
 reads the results. A figure counts only if its quote is in the page. Figures found are proposed
@@ -80,14 +77,12 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	case len(open) == 0:
 		a.printf("nothing to propose; %d decided before\n", found)
 		return nil
-	case !a.interactive():
-		for _, p := range open {
-			a.out().Proposal(p)
-		}
-		a.printf("%d proposals; --accept ID or --reject ID decides\n", len(open))
-		return nil
 	}
-	return a.decideByAsking(ctx, h, open)
+	for _, p := range open {
+		a.out().Proposal(p)
+	}
+	a.printf("%d proposals; --accept ID or --reject ID decides\n", len(open))
+	return nil
 }
 
 // readerOf returns the model that reads what a search found; it announces a recording.
@@ -109,26 +104,5 @@ func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error
 		where = ", in " + h.EASOverlay()
 	}
 	a.printf("%s %s: %s, eas %d → %d%s\n", decision, p.ID, quote.Squash(p.Row.Pattern), p.Was.EAS, p.Row.EAS, where)
-	return nil
-}
-
-// decideByAsking asks the user at the terminal about each proposal.
-func (a *app) decideByAsking(ctx context.Context, h taskdir.Home, open []proposal.Proposal) error {
-	for i, p := range open {
-		a.out().Proposal(p)
-		answer, err := a.tty().Ask(ctx, fmt.Sprintf("(%d of %d) write it into your table? y (yes), n (no, and not again), anything else skips: ", i+1, len(open)))
-		if err != nil {
-			return err
-		}
-		switch {
-		case console.Yes(answer):
-			err = a.decide(h, p, proposal.Accepted)
-		case strings.EqualFold(answer, "n"), strings.EqualFold(answer, "no"):
-			err = a.decide(h, p, proposal.Rejected)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
