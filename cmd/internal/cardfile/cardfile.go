@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -133,26 +132,6 @@ type Added struct {
 	// Rediscovered: the card with this id has the same content.
 	Rediscovered bool   `json:"rediscovered,omitempty"`
 	File         string `json:"file"`
-	// Ignored: fields of the file that the stored card has otherwise, and keeps.
-	Ignored []string `json:"ignored,omitempty"`
-}
-
-// ignored returns the fields of a card that a stored one with the same text has otherwise.
-func ignored(store *knowledgebase.Store, id string, c *card.Card) (fields []string) {
-	old, err := store.Get(id)
-	if err != nil {
-		return nil // removed since
-	}
-	for _, f := range []struct {
-		name     string
-		is, want []string
-	}{{"contradicts", old.Contradicts, c.Contradicts}, {"supersedes", old.Supersedes, c.Supersedes},
-		{"generalizes", old.Generalizes, c.Generalizes}, {"tags", old.Tags, c.Tags}} {
-		if len(f.want) > 0 && !slices.Equal(f.is, f.want) {
-			fields = append(fields, f.name)
-		}
-	}
-	return fields
 }
 
 // Add adds the cards of files: all in one commit if none has a problem, and otherwise each by
@@ -178,12 +157,8 @@ func (d Desk) Add(ctx context.Context, store *knowledgebase.Store, files []strin
 			return err
 		}
 		for i, st := range stored {
-			a := Added{ID: st.ID, Path: st.Path, Created: st.Created,
-				Rediscovered: st.Rediscovered, File: from[first+i]}
-			if !st.Created {
-				a.Ignored = ignored(store, st.ID, cards[first+i])
-			}
-			added = append(added, a)
+			added = append(added, Added{ID: st.ID, Path: st.Path, Created: st.Created,
+				Rediscovered: st.Rediscovered, File: from[first+i]})
 		}
 		return nil
 	}

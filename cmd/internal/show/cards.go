@@ -230,10 +230,6 @@ func (o *Printer) Added(added cardfile.Added) {
 		what = "already there:"
 	}
 	o.Printf("%s %s %s\n", what, added.ID, cardfile.PathText(added.Path))
-	if len(added.Ignored) > 0 {
-		o.Printf("  not taken from %s: %s; 'anamnesis kb edit %s' changes them\n", cardfile.PathText(added.File),
-			strings.Join(added.Ignored, ", "), added.ID)
-	}
 }
 
 // History lists the revisions of a card.
