@@ -18,7 +18,6 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
-	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/runtime"
@@ -186,7 +185,7 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	return closing
 }
 
-// replay shows the last turn of the task as it was shown then.
+// replay shows the last turn of the task as it was shown then, but for the lines of edits.
 func (m *screen) replay() {
 	first := max(m.st.Last, maxReplayed) - maxReplayed
 	var ops []op.Op
@@ -204,12 +203,9 @@ func (m *screen) replay() {
 		m.print(paint.Faint.Render("… /timeline lists what came before"))
 	}
 	m.words.reset(m.info.Dir)
-	edits := result.Edits(m.ctx, m.o.Service, m.st, ops)
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
 			m.printRequest(editor.Typed(b.Text))
-		} else if b, ok := o.Body.(*op.ToolReturned); ok && edits[b.Call] != nil {
-			m.ensureCall(b.Call).changes = edits[b.Call]
 		}
 		m.apply(o)
 	}
