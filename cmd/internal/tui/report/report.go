@@ -4,7 +4,6 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
@@ -22,22 +22,9 @@ import (
 
 // Limits of what is shown.
 const (
-	maxPatchBytes = 256 << 10
-	maxHeadLines  = 200 // of an output
-	maxTailLines  = 150
+	maxHeadLines = 200 // of an output
+	maxTailLines = 150
 )
-
-// bounded takes at most maxPatchBytes.
-type bounded struct{ bytes.Buffer }
-
-var errFull = errors.New("the diff is longer than what is shown")
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxPatchBytes {
-		return 0, errFull
-	}
-	return b.Buffer.Write(p)
-}
 
 // Diff returns what changed from the end of one step to that of another.
 func Diff(ctx context.Context, svc *session.Service, task string, from, to int) (string, error) {
@@ -53,11 +40,11 @@ func Diff(ctx context.Context, svc *session.Service, task string, from, to int) 
 	if len(changes) == 0 {
 		return paint.Faint.Render(fmt.Sprintf("nothing differs between step %d and step %d", from, to)), nil
 	}
-	var patch bounded
-	if err := w.Patch(ctx, &patch, changes); err != nil && !errors.Is(err, errFull) {
+	var text patch.Buffer
+	if err := w.Patch(ctx, &text, changes); err != nil && !errors.Is(err, patch.ErrFull) {
 		return "", err
 	}
-	return strings.Join(paint.Patch(patch.String()), "\n"), nil
+	return strings.Join(paint.Patch(text.String()), "\n"), nil
 }
 
 // Out returns the output of the commands of a step; below 0, of the last command.

@@ -3,7 +3,6 @@
 package report
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,22 +160,5 @@ func TestExport(t *testing.T) {
 	}
 	if _, err := Export(svc, "t", filepath.Join(name, "below")); err == nil {
 		t.Error("a transcript below a file")
-	}
-}
-
-// TestBounded: a diff is cut before the write that would exceed its limit.
-func TestBounded(t *testing.T) {
-	var b bounded
-	half := make([]byte, maxPatchBytes/2)
-	for i, write := range []struct {
-		part []byte
-		err  error
-	}{{half, nil}, {half, nil}, {half[:1], errFull}, {nil, nil}} {
-		if n, err := b.Write(write.part); !errors.Is(err, write.err) || err == nil && n != len(write.part) {
-			t.Errorf("write %d: %d, %v", i, n, err)
-		}
-	}
-	if b.Len() != maxPatchBytes {
-		t.Errorf("%d bytes, want %d", b.Len(), maxPatchBytes)
 	}
 }
