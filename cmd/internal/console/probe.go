@@ -22,14 +22,7 @@ func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options,
 	if view.IsTerminal(c.Err) {
 		p := view.NewProgress(c.Err)
 		defer p.Clear()
-		o.Progress = func(at probe.Progress) {
-			text := view.Line(show.EASProbeBar(at), c.Width()-1)
-			if at.Done == at.Most { // the end of a length is always shown
-				p.Put(text)
-				return
-			}
-			p.Draw(func() string { return text })
-		}
+		o.Progress = func(at probe.Progress) { p.Draw(func() string { return show.EASProbeBar(at) }) }
 	}
 	m.OnRetry(func(at model.Attempt) {
 		notef("asking again: %v", at.Fault)

@@ -4,13 +4,13 @@ package show
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/tokens"
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 )
 
@@ -100,10 +100,7 @@ func (o *Printer) EASProbeCost(name string, s attention.EAS, p probe.Options) {
 
 // EASProbeBar returns the line of progress of a probe.
 func EASProbeBar(at probe.Progress) string {
-	const wide = 20
-	full := wide * at.Done / max(at.Most, 1)
-	return fmt.Sprintf("[%s%s] %d tokens: %d of %d right, %d texts, %s tokens in all", strings.Repeat("#", full),
-		strings.Repeat(".", wide-full),
+	return fmt.Sprintf("%s %d tokens: %d of %d right, %d texts, %s tokens in all", view.Bar(at.Done, at.Most),
 		at.Length, at.Right, at.Asked, at.Calls, million(at.Tokens))
 }
 

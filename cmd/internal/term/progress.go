@@ -71,7 +71,7 @@ func (p *Progress) Scan(at worldstate.Progress) {
 	p.Draw(func() string {
 		done, of := "", ""
 		if at.Known >= at.Files {
-			done, of = bar(at.Files, at.Known)+" ", fmt.Sprintf(" of about %d", at.Known)
+			done, of = Bar(at.Files, at.Known)+" ", fmt.Sprintf(" of about %d", at.Known)
 		}
 		return fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, Size(int(at.Bytes)))
 	})
@@ -91,7 +91,7 @@ func (p *Progress) count(read, of int, what string) {
 		p.end()
 		return
 	}
-	p.Draw(func() string { return fmt.Sprintf("%s %d of %d %s", bar(read, of), read, of, what) })
+	p.Draw(func() string { return fmt.Sprintf("%s %d of %d %s", Bar(read, of), read, of, what) })
 }
 
 // end clears the line; what comes next begins anew.
@@ -102,8 +102,8 @@ func (p *Progress) end() {
 	p.start = time.Time{}
 }
 
-// bar returns a bar of barCells cells.
-func bar(part, of int) string {
+// Bar returns a bar of barCells cells.
+func Bar(part, of int) string {
 	full := barCells * part / max(1, of)
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barCells-full) + "]"
 }
@@ -165,24 +165,14 @@ func (p *Progress) Draw(text func() string) {
 	if now.Sub(p.start) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}
-	p.put(text())
-}
-
-// Put replaces the text shown at once.
-func (p *Progress) Put(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.put(text)
-}
-
-func (p *Progress) put(text string) {
-	p.last, p.drawn = p.now(), true
+	line := text()
 	if f, ok := p.out.(*os.File); ok { // a line that wraps cannot be cleared
 		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 1 {
-			text = Line(text, cols-1)
+			line = Line(line, cols-1)
 		}
 	}
-	fmt.Fprint(p.out, clearLine, text)
+	p.last, p.drawn = now, true
+	fmt.Fprint(p.out, clearLine, line)
 }
 
 // Clear removes the line.
