@@ -77,8 +77,13 @@ func TestAbandonUnreadable(t *testing.T) {
 	b.save()
 	ctx := context.Background()
 	b.must(os.WriteFile(b.journalPath(), []byte("rubbish"), 0o600))
-	if _, err := b.w.Recover(ctx); !errors.Is(err, gitfmt.ErrCorrupt) || !errors.As(err, new(*UnfinishedError)) {
-		t.Errorf("%v", err)
+	for _, task := range []string{"", "t"} { // that of the options is named
+		b.must(b.w.Close())
+		b.open(&Options{Task: task})
+		var e *UnfinishedError
+		if _, err := b.w.Recover(ctx); !errors.Is(err, gitfmt.ErrCorrupt) || !errors.As(err, &e) || e.Task != task {
+			t.Errorf("%+v, %v; want the task %q", e, err, task)
+		}
 	}
 	if r, err := b.w.Abandon(ctx); err != nil || r == nil || !r.Abandoned {
 		t.Fatalf("%+v %v", r, err)

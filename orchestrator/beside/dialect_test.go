@@ -3,6 +3,7 @@ package beside_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -425,5 +426,36 @@ func TestRunning(t *testing.T) {
 		}
 		s.holds("lib", "kept")
 		s.holds("mine", "the user's")
+	}
+}
+
+// TestChanges: a call is recorded as one that may change the directory if its tool runs commands, writes or uses the network.
+func TestChanges(t *testing.T) {
+	a := newAgent(t)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "Go."})
+	want := map[string]bool{}
+	for tool, tt := range map[string]struct {
+		input   map[string]any
+		changes bool
+	}{
+		"Read": {map[string]any{"file_path": "f"}, false}, "Grep": {map[string]any{"pattern": "x"}, false},
+		"Write": {map[string]any{"file_path": "f", "content": "x"}, true}, "Edit": {map[string]any{"file_path": "f", "old_string": "x", "new_string": "y"}, true},
+		"Bash": {map[string]any{"command": "ls"}, true}, "WebFetch": {map[string]any{"url": "http://h/"}, true},
+	} {
+		call := map[string]any{"tool_name": tool, "tool_input": tt.input, "tool_use_id": tool}
+		a.hook("PreToolUse", call)
+		call["tool_response"] = map[string]any{}
+		a.hook("PostToolUse", call)
+		want[tool] = tt.changes
+	}
+	got := map[string]bool{}
+	err := a.svc.Ops(a.task, 0, func(o op.Op) error {
+		if b, ok := o.Body.(*op.ToolCalled); ok {
+			got[b.Call] = b.Changes
+		}
+		return nil
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("may change the directory: %v, %v; want %v", got, err, want)
 	}
 }

@@ -31,7 +31,7 @@ type Subagent struct {
 	// Offers reports which tools it is offered; nil: all. Task and tools that rewind are never
 	// offered.
 	Offers func(name string, looks bool) bool
-	// System returns its system prompt for the directory it works in; nil: none.
+	// System returns its system prompt for the directory it works in.
 	System func(dir string) string
 	// Model answers; nil: the task's own does.
 	Model *SubagentModel
@@ -125,9 +125,7 @@ func (w *working) create(ctx context.Context) error {
 	spec := w.spec.Spec
 	spec.Prompt = "" // System is the result
 	n.Agent = &spec
-	if w.spec.System != nil {
-		n.System = w.spec.System(dir)
-	}
+	n.System = w.spec.System(dir)
 	if w.child, err = Create(ctx, t.ledger.Home, n, o); err != nil {
 		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
 	}

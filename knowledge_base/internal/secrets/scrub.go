@@ -166,7 +166,7 @@ func (b *Scrubber) Plan(dir string, paths []string) (*Plan, error) {
 		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(p, ".") {
 			continue
 		}
-		if info.Size() > card.MaxBytes && info.Size() > history.MaxBlobBytes {
+		if info.Size() > history.MaxBlobBytes {
 			out.Unread = append(out.Unread, b.Path(p))
 			continue
 		}

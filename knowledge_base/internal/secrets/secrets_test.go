@@ -1,12 +1,15 @@
 package secrets
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
 	"anamnesis/opstream/durable"
 )
 
@@ -60,5 +63,49 @@ func TestScrubber(t *testing.T) {
 	}
 	if got, err := os.ReadFile(list); err != nil || string(got) != "{\"a\":\"[redacted:password:1]\"}\n{\"b\":1}\n" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestPlan: only regular files of texts that hold a secret change; what is too long or no text is said.
+func TestPlan(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"clean.txt": "a", "a.txt": "hunter2", "hunter2.txt": "b", ".hidden": "hunter2", "bytes": "hunter2\xff", "noise": "\xff",
+		"long": strings.Repeat("x", history.MaxBlobBytes+1), "longest": "hunter2" + strings.Repeat("x", history.MaxBlobBytes-len("hunter2")),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("a.txt", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"link", "hunter2.txt", "long", "longest", "clean.txt", "noise", "bytes", "a.txt", "a.txt", "none", ".hidden"}
+	p, err := NewScrubber(hide).Plan(dir, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places, files []string
+	for _, at := range p.Places {
+		places = append(places, at.Path+" "+strings.Join(at.Kinds, "+"))
+	}
+	for _, f := range p.Files {
+		files = append(files, fmt.Sprintf("%s %.8s %v %v", f.Path, f.Data, f.Before != "", f.Gone))
+	}
+	if got, want := strings.Join(places, ", "), "a.txt password, redacted-password-1.txt name, longest password"; got != want {
+		t.Errorf("places %s, want %s", got, want)
+	}
+	if got, want := strings.Join(files, ", "), "a.txt [redacte true false, redacted-password-1.txt b false false, hunter2.txt  true true, longest [redacte true false"; got != want {
+		t.Errorf("files %s, want %s", got, want)
+	}
+	if got := strings.Join(p.Unread, " "); got != "bytes long" {
+		t.Errorf("unread %s", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "redacted-password-1.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var conflict *NameConflictError
+	if _, err := NewScrubber(hide).Plan(dir, names); !errors.As(err, &conflict) || conflict.Name != "redacted-password-1.txt" {
+		t.Errorf("the name is taken: %v", err)
 	}
 }

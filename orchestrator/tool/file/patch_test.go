@@ -58,6 +58,18 @@ var patchCases = []patchCase{
 	{"no end", "a\n", begun + "-a\n+b", "", "End Patch is missing"},
 	{"odd line", "a\n", begun + "@@\nnonsense\n*** End Patch", "", "begins with a space"},
 	{"bad heading", "a\n", "--- f\n+++ f\n@@ one @@\n-a\n", "", "not a heading of a hunk"},
+	{"no lines", "a\n", "--- f\n+++ f\n@@ -1 +1 @@\n", "", "a hunk without lines"},
+	{"no lines but empty ones", "a\n", "--- f\n+++ f\n@@ -0,0 +0,0 @@\n\n\n", "", "a hunk without lines"},
+	{"no line of a heading", "a\n", begun + "@@ a\n*** End Patch", "", "has no change"},
+	{"empty lines after a hunk", "a\n\n", "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+A\n\n\n", "A\n\n", "patched"},
+	{"an empty line that is counted", "a\n\n", "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-a\n+A\n\n\n", "A\n\n", "patched"},
+	{"no hunk", "a\n", "--- f\n+++ f\n", "", "f has no hunk"},
+	{"a hunk of no file", "a\n", "diff --git a/f b/f\n@@ -1 +1 @@\n-a\n+b\n", "", "without the lines --- and +++"},
+	{"both names are none", "a\n", "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n", "", "both names are /dev/null"},
+	{"a quoted name and a time", "a\n", "--- \"f\"\t2026-01-01\n+++ \"f\"\t2026-01-02\n@@ -1 +1 @@\n-a\n+b\n", "b\n", "patched"},
+	{"changes nothing", "a\n", "*** Begin Patch\n*** End Patch", "", "changes no file"},
+	{"a file without its name", "a\n", "*** Begin Patch\n*** Update File: \n-a\n*** End Patch", "", "want *** Add File"},
+	{"a new file's odd line", "a\n", "*** Begin Patch\n*** Add File: g\nx\n*** End Patch", "", "begins with +"},
 	{"twice", "a\nb\n", begun + "-a\n+A\n*** Update File: ./f\n-b\n+B\n*** End Patch", "", "named twice"},
 }
 

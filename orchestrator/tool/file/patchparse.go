@@ -226,9 +226,8 @@ func (p *patchParser) body(h *hunk, end func(i int) bool) {
 		}
 	}
 	// Empty lines after a hunk are between it and the next, unless it counts them.
-	for n := len(h.lines); n > 0 && h.lines[n-1].bare && old > h.count; n-- {
-		h.lines = h.lines[:n-1]
-		old--
+	for ; old > h.count && h.lines[len(h.lines)-1].bare; old-- {
+		h.lines = h.lines[:len(h.lines)-1]
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/tree"
 )
 
 // TestAround follows a worktree's file, takes the rules above a directory, and does
@@ -53,6 +55,49 @@ func TestPipes(t *testing.T) {
 		r := readRepository(top)
 		if want := filepath.Base(name) + " is not a regular file"; r.gitDir != "" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0].Reason, want) {
 			t.Errorf("%s: read %q, notes %v", name, r.gitDir, r.Notes)
+		}
+	}
+}
+
+// TestReadRepository: the rules, the index and the place of the repository around a directory; only what is there and
+// cannot be read is noted.
+func TestReadRepository(t *testing.T) {
+	long := strings.Repeat("#", tree.MaxIgnoreBytes)
+	for name, tt := range map[string]struct {
+		files map[string]string
+		notes string
+		git   bool
+	}{
+		"none":                    {map[string]string{"w/a": ""}, "", false},
+		"bare of rules":           {map[string]string{".git/HEAD": ""}, "", true},
+		"the longest rules":       {map[string]string{".git/HEAD": "", ".gitignore": long}, "", true},
+		"too long rules":          {map[string]string{".git/HEAD": "", ".gitignore": long + "#"}, "../.gitignore not read: over", true},
+		"too long an exclude":     {map[string]string{".git/info/exclude": long + "#"}, ".git/info/exclude not read: over", true},
+		"rules that are a folder": {map[string]string{".git/HEAD": "", ".gitignore/x": ""}, "", true},
+		"no index":                {map[string]string{".git/index": "rubbish"}, ".git/index not read: ", true},
+		"a file without a place":  {map[string]string{".git": "gitdir:"}, ".git not read: the .git file names no directory", false},
+		"a file with a place":     {map[string]string{".git": "gitdir: other\n", "other/HEAD": ""}, "", true},
+	} {
+		top := t.TempDir()
+		for path, text := range tt.files {
+			path = filepath.Join(top, path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(top, "w"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r := readRepository(filepath.Join(top, "w"))
+		notes := ""
+		for _, n := range r.Notes {
+			notes += n.Path + " " + n.Reason
+		}
+		if !strings.HasPrefix(notes, tt.notes) || (notes == "") != (tt.notes == "") || (r.gitDir != "") != tt.git || tt.git && r.up != "w" {
+			t.Errorf("%s: notes %q, git %q, up %q", name, notes, r.gitDir, r.up)
 		}
 	}
 }
