@@ -3,7 +3,6 @@
 package exit
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -24,8 +23,7 @@ const minNearFlag = 5
 // optional matches the parts of a usage line that may be left out.
 var optional = regexp.MustCompile(`\[[^]]*\]|--[a-z]+ [A-Z]+|-- `)
 
-// Args returns check with errors that name what is missing, with an example, or what is too
-// much. The names are those of the command's usage line.
+// Args returns check with errors that name what is missing or too much, and the usage line.
 func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
@@ -47,8 +45,7 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 			}
 			return Usagef("%sunknown command %q; see '%s --help'", name, args[0], path)
 		case n < len(required):
-			return Usagef("%smissing %s; for example: %s", name,
-				strings.Join(required[n:], " and "), example(path, required))
+			return Usagef("%smissing %s; usage: %s %s", name, strings.Join(required[n:], " and "), path, operands)
 		case n > most:
 			return Usagef("%sunexpected argument %q; usage: %s", name, args[most], strings.TrimSpace(path+" "+operands))
 		}
@@ -73,26 +70,6 @@ func Help(root *cobra.Command) {
 		}
 		return cmd.Help()
 	}
-}
-
-// example returns a command with arguments such as the operands of its usage line ask for.
-func example(command string, operands []string) string {
-	values := map[string]string{
-		"STEP": "3", "A": "2", "B": "5", "TEXT": "try the other parser", "REQUEST": "fix the failing test",
-		"QUERY": "rounding", "MODEL": "gpt-5",
-		"FILE": "notes.md", "COMMAND": "-- opencode acp", "PATH": "cards/", "DIR": "../copy", "NAME": "tracker",
-		"ID": "i77t2zsh", "OLD": "i77t2zsh", "NEW": "p3wq9xk2",
-		"RUN": "task_1",
-	}
-	if strings.Contains(command, " world ") { // a snapshot, not a card
-		values["ID"], values["A"], values["B"] = "4f0c2aa", "4f0c2aa", "@"
-	}
-	for _, o := range operands {
-		first, _, _ := strings.Cut(strings.TrimSuffix(o, "…"), "|")
-		name := strings.Trim(first, `"`)
-		command += " " + strings.Replace(first, name, cmp.Or(values[name], name), 1)
-	}
-	return command
 }
 
 // Flag returns the error of a flag that could not be read: for a bad number, what is wanted
