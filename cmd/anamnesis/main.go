@@ -85,7 +85,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.CompletionOptions.DisableDefaultCmd = true
+	root.CompletionOptions.DisableNoDescFlag = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.Flag(cmd, err)
 	})
@@ -101,7 +101,7 @@ func (a *app) rootCommand() *cobra.Command {
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(),
 			a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
 		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(),
-			a.skillsCommand(), a.easCommand(), names.Command(a.stdout), a.versionCommand()}},
+			a.skillsCommand(), a.easCommand(), a.versionCommand()}},
 		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand(), a.remoteCommand()}},
 	}
 	for _, f := range families {
@@ -112,6 +112,8 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 	}
 	root.SetHelpCommandGroupID("Set up")
+	root.SetCompletionCommandGroupID("Set up")
+	root.InitDefaultCompletionCmd()
 	a.configureSession(root)
 	complete(root)
 	exit.Help(root)

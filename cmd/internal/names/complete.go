@@ -2,14 +2,12 @@ package names
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/anamnesis/attention"
-	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	knowledgebase "anamnesis/knowledge_base"
@@ -165,30 +163,6 @@ func (s Source) cards(kb *cobra.Command) []string {
 }
 
 func (s Source) models() []string { return s.Models() }
-
-// Command returns the command that prints a shell's completion script.
-func Command(out io.Writer) *cobra.Command {
-	return &cobra.Command{
-		Use:   "completion bash|zsh|fish",
-		Short: "Print a shell's completion script: tasks, steps, cards, models and flags",
-		Long: "Print a script that completes commands, flags, and the names of tasks, steps, cards and models.\n" +
-			"bash: source <(anamnesis completion bash)    zsh: source <(anamnesis completion zsh)\n" +
-			"fish: anamnesis completion fish | source     in the shell's start-up file, for every new shell.\n" +
-			"bash needs the package bash-completion, zsh 'autoload -U compinit && compinit' before this line.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch root := cmd.Root(); args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
-			}
-			return exit.Usagef("completion %q: want bash, zsh or fish", args[0])
-		},
-	}
-}
 
 // Models returns the models that a table spells out.
 func Models(t *attention.Table) (names []string) {
