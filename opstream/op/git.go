@@ -11,6 +11,10 @@ import (
 type GitSeen struct {
 	Dir string `json:"repository"` // where its .git is, relative to the world
 	GitAt
+	// Bundle is the git bundle, beside the stream, with the commits that are new since, of a task that a bucket keeps;
+	// empty: there are none. Unbundled says why new commits are in none.
+	Bundle    string `json:"bundle,omitempty"`
+	Unbundled string `json:"unbundled,omitempty"`
 }
 
 // GitAt is where a git repository stands.

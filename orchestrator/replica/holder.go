@@ -312,7 +312,7 @@ func (h *Holder) collectStream(ctx context.Context, b *batch, task string, s *st
 			b.files = append(b.files, file{name: taskFile(task, line.Blob), data: data})
 			b.size += len(data)
 		}
-		if err := h.snapshots(ctx, b, s, line); err != nil {
+		if err := h.named(ctx, b, task, s, line); err != nil {
 			return err
 		}
 		name := taskFile(task, line.File)
@@ -344,14 +344,23 @@ func (h *Holder) collectStream(ctx context.Context, b *batch, task string, s *st
 
 func taskFile(task, name string) string { return tasksPrefix + task + "/" + filepath.ToSlash(name) }
 
-// snapshots adds the snapshots that a line is the first to name.
-func (h *Holder) snapshots(ctx context.Context, b *batch, s *stream, line opstream.Line) error {
-	if !op.NamesSnapshots(op.Kind(line.Kind)) {
+// named adds the snapshots that a line is the first to name, or its bundle of commits.
+func (h *Holder) named(ctx context.Context, b *batch, task string, s *stream, line opstream.Line) error {
+	git := line.Kind == string((*op.GitSeen)(nil).Kind())
+	if !git && !op.NamesSnapshots(op.Kind(line.Kind)) {
 		return nil
 	}
 	o, err := taskdir.ReadOp(s.log, line.Seq)
 	if err != nil {
 		return err
+	}
+	if seen, ok := o.Body.(*op.GitSeen); ok && seen.Bundle != "" {
+		data, err := os.ReadFile(filepath.Join(h.o.Home.Task(task), seen.Bundle))
+		if err != nil {
+			return err
+		}
+		b.files = append(b.files, file{name: taskFile(task, seen.Bundle), data: data})
+		b.size += len(data)
 	}
 	for _, id := range op.Snapshots(o.Body) {
 		key := filepath.Base(s.store) + "/" + id

@@ -27,6 +27,7 @@ func TestMirror(t *testing.T) {
 	one.open(b, Cursor{Task: testTask})
 	one.append("task.opened", map[string]string{"task": testTask})
 	one.save("a.txt", "one\n")
+	one.bundle("1.bundle", "commits")
 	one.safe()
 	mirror := func(task string) {
 		t.Helper()
@@ -37,6 +38,9 @@ func TestMirror(t *testing.T) {
 	mirror("")
 	if _, err := os.Stat(reader.store()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the list has snapshots: %v", err)
+	}
+	if _, has := reader.files()["bundles/1.bundle"]; has {
+		t.Error("the list has commits")
 	}
 	mirror(strings.TrimSuffix(testTask, "test"))
 	one.same(reader)

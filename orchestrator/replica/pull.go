@@ -144,7 +144,9 @@ func (p *pull) get(ctx context.Context, name string) (*object, error) {
 	sum := sha256.Sum256(data)
 	o.sum = hex.EncodeToString(sum[:])
 	if p.Records {
-		o.files = slices.DeleteFunc(o.files, func(f file) bool { return strings.HasPrefix(f.name, worldsPrefix) })
+		o.files = slices.DeleteFunc(o.files, func(f file) bool {
+			return strings.HasPrefix(f.name, worldsPrefix) || strings.Contains(f.name, "/"+taskdir.BundlesName+"/")
+		})
 	}
 	for i := range o.files {
 		if err := o.files[i].load(ctx, p.bucket); err != nil {
@@ -239,8 +241,8 @@ func (p *pull) applyPack(store, name string, data []byte) error {
 }
 
 func (p *pull) applyTask(c *Cursor, task, name string, f file, sent time.Time) error {
-	lines, blob := strings.HasPrefix(name, "ops/"), strings.HasPrefix(name, "blobs/")
-	if !lines && !blob && name != taskdir.VaultName {
+	lines, vault := strings.HasPrefix(name, "ops/"), name == taskdir.VaultName
+	if !lines && !vault && !strings.HasPrefix(name, "blobs/") && path.Dir(name) != taskdir.BundlesName {
 		return fmt.Errorf("%w: a file named %q", ErrDamaged, f.name)
 	}
 	path := filepath.Join(p.home.Task(task), filepath.FromSlash(name))
@@ -253,7 +255,7 @@ func (p *pull) applyTask(c *Cursor, task, name string, f file, sent time.Time) e
 	case lines:
 		m.seq += uint64(bytes.Count(f.data, []byte("\n")))
 		m.file, m.end = at.File, at.Size
-	case !blob:
+	case vault:
 		m.vault = at.Size
 	}
 	c.move(task, m)

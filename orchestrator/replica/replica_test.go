@@ -91,6 +91,17 @@ func (m *machine) save(name, text string) {
 	m.append("world.saved", map[string]any{"commit": snap.ID, "tree": snap.Tree})
 }
 
+// bundle records commits of a repository.
+func (m *machine) bundle(name, text string) {
+	m.t.Helper()
+	name = taskdir.BundlesName + "/" + name
+	path := filepath.Join(m.home.Task(testTask), name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		m.t.Fatal(err)
+	}
+	m.append("git.seen", map[string]string{"repository": ".", "bundle": name})
+}
+
 func (m *machine) safe() {
 	m.t.Helper()
 	if err := m.holder.Safe(context.Background()); err != nil {
@@ -112,7 +123,7 @@ func (m *machine) files() map[string]string {
 	m.t.Helper()
 	out := make(map[string]string)
 	root := m.home.Task(testTask)
-	for _, top := range []string{"ops", "blobs"} {
+	for _, top := range []string{"ops", "blobs", taskdir.BundlesName} {
 		_ = filepath.WalkDir(filepath.Join(root, top), func(path string, e os.DirEntry, err error) error {
 			if err == nil && !e.IsDir() {
 				data, _ := os.ReadFile(path)
@@ -187,6 +198,7 @@ func TestPull(t *testing.T) {
 			one.append("said", map[string]string{"text": strings.Repeat("large ", 400_000)})
 			one.save("a/b.txt", "one\n")
 			one.save("a/c.txt", strings.Repeat("two\n", 500_000))
+			one.bundle("1.bundle", strings.Repeat("commit", 300_000))
 			one.safe()
 			got, err := Pull(context.Background(), b, two.home, testTask)
 			if err != nil {
@@ -195,6 +207,7 @@ func TestPull(t *testing.T) {
 			one.same(two)
 			one.save("a/b.txt", "three\n")
 			one.append("said", map[string]string{"text": "more"})
+			one.bundle("2.bundle", "commits")
 			one.safe()
 			again, err := Pull(context.Background(), b, two.home, testTask)
 			if err != nil || again.Last.N <= got.Last.N || len(again.Aside) > 0 {

@@ -330,7 +330,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 		return err
 	}
 	if t.opts.Store.Arrived { // Fill made the directory what it was
-		return nil
+		return t.Place.RecordGit(ctx, false) // this repository's commits are no work of the task
 	}
 	return t.Place.Adopt(ctx, to.Dir != "")
 }
@@ -413,6 +413,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	}
 	place := workspace.NewPlace(dir, ledger, workspace.Options{
 		Abandon: o.AbandonRestore, Changed: o.changed, Disturbed: o.Recorder.Disturbed, Confine: o.Guards.Sandbox,
+		Kept: o.Store.Replica != nil,
 	})
 	left := leftover.New(place, o.family.atWork)
 	// Processes of a dead run could still write: end them before the world is read.

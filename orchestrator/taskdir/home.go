@@ -405,6 +405,9 @@ func (h Home) KeptAs(task string) string {
 	}
 }
 
+// BundlesName is the folder, beside the stream, with bundles of git commits.
+const BundlesName = "bundles"
+
 // VaultName is the file's name, beside the stream.
 const VaultName = "vault.jsonl"
 

@@ -50,9 +50,13 @@ func (s *Sandbox) Get(ctx context.Context) (*guard.Sandbox, error) {
 
 func (s *Sandbox) open(ctx context.Context, untried bool) (*guard.Sandbox, error) {
 	h, id := s.ledger.Home, s.ledger.ID
+	var readable []string
+	if bundles, err := filepath.EvalSymlinks(filepath.Join(h.Task(id), taskdir.BundlesName)); err == nil {
+		readable = []string{bundles} // after a take-over, the agent may fetch from them
+	}
 	return NewSandbox(ctx, h, guard.SandboxOptions{
 		Confine: s.Confinement(), World: s.dir, Writable: s.ledger.State().Opened.Writable, Temp: h.Temp(id), Quarantine: h.Quarantine(id),
-		Writes: &s.writes, Untried: untried,
+		Writes: &s.writes, Untried: untried, Readable: readable,
 	})
 }
 

@@ -39,16 +39,20 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	commits, err := p.bundledCommits(ctx)
+	if err != nil {
+		return "", err
+	}
 	text := fmt.Sprintf("[FILES] This task continues on another machine. The files in %s are those of the end of step %d.", p.Dir, s.Current)
 	if len(lost) > 0 {
 		text += " These calls returned after that, and what they changed is gone. Do again what is still needed:\n- " +
 			strings.Join(notice.FirstN(lost, notice.MaxListed), "\n- ") + "\n"
 	}
-	text += " Processes that ran, git commits that were not pushed, files that git ignores and files outside the directory did not come along."
+	text += " Processes that ran, files that git ignores and files outside the directory did not come along."
 	if res.Source != "" && res.Source != res.Target {
 		text += fmt.Sprintf(" What was in the directory before is the snapshot %.12s.", res.Source)
 	}
-	return text, nil
+	return text + commits, nil
 }
 
 // lostCalls lists the calls that returned after a snapshot and may have changed files.

@@ -18,8 +18,9 @@ import (
 // maxRepositories is how many repositories of one world are recorded.
 const maxRepositories = 16
 
-// recordGit records where the user's repositories stand, of those for which that has changed.
-func (p *Place) recordGit(ctx context.Context) error {
+// RecordGit records where the user's repositories stand, of those for which that has changed. bundled: their new
+// commits go into bundles first, if the task is kept in a bucket.
+func (p *Place) RecordGit(ctx context.Context, bundled bool) error {
 	var seen []op.Body
 	for _, dir := range p.World.Repositories(maxRepositories) {
 		if p.git[dir] == nil {
@@ -27,7 +28,11 @@ func (p *Place) recordGit(ctx context.Context) error {
 		}
 		now := GitNow(ctx, filepath.Join(p.Dir, dir), p.git[dir])
 		if was := p.State().Git[dir]; len(was.Seen) == 0 || was.GitAt != now {
-			seen = append(seen, &op.GitSeen{Dir: dir, GitAt: now})
+			b := &op.GitSeen{Dir: dir, GitAt: now}
+			if p.Kept && bundled {
+				p.bundle(ctx, b)
+			}
+			seen = append(seen, b)
 		}
 	}
 	if len(seen) == 0 {

@@ -72,6 +72,8 @@ type Options struct {
 	// program that may have changed files in this step; late reports that the step's own agent
 	// did not wait for the save. nil: neither ever happens.
 	Disturbed func() (by string, late bool)
+	// Kept: a bucket keeps the task, so that commits of git are put beside its stream.
+	Kept bool
 	// Confine replaces how the task's commands are confined, in this process.
 	Confine guard.Confinement
 }

@@ -58,7 +58,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, quote.OneLine(b.Error, notice.MaxDelivered))
 		return p.Record(ctx, b)
 	}
-	if err := p.recordGit(ctx); err != nil {
+	if err := p.RecordGit(ctx, true); err != nil {
 		return err
 	}
 	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete

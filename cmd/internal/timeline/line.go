@@ -91,6 +91,9 @@ func LineOf(o op.Op, dir string) Line {
 	case *op.CheckRan:
 		return checkLine(b)
 	case *op.GitSeen:
+		if b.Unbundled != "" {
+			return Line{Icon: "!", Text: fmt.Sprintf("git at %s: %s; the bucket does not get its new commits: %s", b.Dir, b.GitAt, oneLine(b.Unbundled))}
+		}
 		return plain("git at %s: %s", b.Dir, b.GitAt)
 	case *op.TodosSet:
 		return Line{Icon: "☰", Text: "todo list: " + op.TodosSummary(b.Todos)}
