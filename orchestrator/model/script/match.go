@@ -160,7 +160,8 @@ type rule struct {
 type turn struct {
 	line    int
 	expect  []condition
-	choices []rule // never empty
+	choices []rule     // never empty
+	until   *condition // the turn is repeated until the last result meets it; nil: it is not
 }
 
 // pick returns the first rule that holds.

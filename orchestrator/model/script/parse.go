@@ -30,7 +30,7 @@ func parse(file string, data []byte) (*Model, error) {
 	}
 	var f struct {
 		Name, Model                 string
-		Turns                       *[]item
+		Turns                       *[]turn
 		Subagents                   []subagentForm
 		Passes, Reflections, Probes []rule
 	}
@@ -80,7 +80,7 @@ func between(line int, what string, n, lowest, highest int) error {
 type subagentForm struct {
 	Agent string
 	When  condition
-	Turns []item
+	Turns []turn
 }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -98,77 +98,48 @@ func (s *subagentForm) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// UnmarshalYAML reads a turn or a loop.
-func (it *item) UnmarshalYAML(n *yaml.Node) error {
-	it.line = n.Line
-	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[0].Value != "loop" {
-		it.turns = make([]turn, 1)
-		return it.turns[0].UnmarshalYAML(n)
-	}
-	it.line = n.Content[1].Line
-	var f struct {
-		Loop *struct {
-			Until *condition
-			Max   int
-			Turns []turn
-		}
-	}
-	if err := load(n, &f); err != nil {
-		return err
-	}
-	switch {
-	case f.Loop == nil || f.Loop.Until == nil:
-		return fail(n.Line, "a loop needs `until`: when it is left")
-	case len(f.Loop.Turns) == 0:
-		return fail(n.Line, "a loop needs `turns`")
-	case f.Loop.Until.on != "" && f.Loop.Until.on != scopeResult, len(f.Loop.Until.tools) > 0:
-		return fail(f.Loop.Until.line, "`until` examines the last result only")
-	}
-	if f.Loop.Max == 0 {
-		f.Loop.Max = DefaultRounds
-	}
-	it.loop, it.until, it.max, it.turns = true, *f.Loop.Until, f.Loop.Max, f.Loop.Turns
-	if err := between(n.Line, "max", it.max, 1, MaxRounds); err != nil {
-		return err
-	}
-	// The result of a loop's last turn decides whether the loop continues.
-	for _, c := range it.turns[len(it.turns)-1].choices {
-		if len(c.answer.calls) == 0 {
-			return fail(c.answer.line, "the last turn of a loop must make a call: "+
-				"its result decides whether the loop continues")
-		}
-		for _, call := range c.answer.calls {
-			if call.id != "" {
-				return fail(call.line, "the calls of a loop's last turn must not have an `id`: "+
-					"the script's own id holds the position in the loop")
-			}
-		}
-	}
-	return nil
-}
-
 // UnmarshalYAML reads expectations and either one answer or alternatives.
 func (t *turn) UnmarshalYAML(n *yaml.Node) error {
 	var f struct {
 		answerForm `yaml:",inline"`
 		Expect     []condition
 		Choose     *[]rule
+		Until      *condition
 	}
 	if err := load(n, &f); err != nil {
 		return err
 	}
-	t.line, t.expect = n.Line, f.Expect
+	t.line, t.expect, t.until = n.Line, f.Expect, f.Until
 	switch {
 	case f.Choose == nil:
 		a, err := f.answer(n.Line)
+		if err != nil {
+			return err
+		}
 		t.choices = []rule{{answer: a}}
-		return err
 	case len(*f.Choose) == 0:
 		return fail(n.Line, "`choose` has no alternatives")
 	case f.given():
 		return fail(n.Line, "a turn has either an answer or `choose`, not both")
+	default:
+		t.choices = *f.Choose
 	}
-	t.choices = *f.Choose
+	return t.checkUntil()
+}
+
+// checkUntil: a turn that may be repeated makes calls, whose results decide, and whose ids hold the place.
+func (t *turn) checkUntil() error {
+	if t.until == nil {
+		return nil
+	}
+	if t.until.on != "" && t.until.on != scopeResult || len(t.until.tools) > 0 {
+		return fail(t.until.line, "`until` examines the last result only")
+	}
+	for _, c := range t.choices {
+		if len(c.answer.calls) == 0 || slices.ContainsFunc(c.answer.calls, func(c call) bool { return c.id != "" }) {
+			return fail(c.answer.line, "a turn with `until` must make calls, without an `id` of their own")
+		}
+	}
 	return nil
 }
 

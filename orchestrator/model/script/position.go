@@ -8,104 +8,51 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// item is an entry of a script's turns: a turn, or a loop over some.
-type item struct {
-	line  int
-	turns []turn // one, unless it is a loop
-	loop  bool
-	until condition // on the last result of a round
-	max   int       // rounds
-}
-
-// position is a place in a script. In a script with loops it depends on results, so the ids of
-// the calls hold it.
-type position struct {
-	item  int
-	round int
-	inner int
-}
-
-// valid reports whether the script has such a place.
-func (m *Model) valid(p position) bool {
-	if p.item < 0 || p.item >= len(m.items) {
-		return false
-	}
-	it := m.items[p.item]
-	return p.inner >= 0 && p.inner < len(it.turns) && p.round >= 0 && p.round < max(it.max, 1)
-}
-
-// callPrefix begins the ids of the calls made on a turn at a position: call_<turn>_<item> and,
-// in a loop, -<round>-<inner>.
-func callPrefix(turn int, p position) string {
-	s := fmt.Sprintf("call_%d_%d", turn, p.item)
-	if p.round != 0 || p.inner != 0 {
-		s += fmt.Sprintf("-%d-%d", p.round, p.inner)
-	}
-	return s
-}
+// callPrefix begins the ids of the calls made on a turn of the task: call_<turn>_<entry of the script>.
+func callPrefix(turn, at int) string { return fmt.Sprintf("call_%d_%d", turn, at) }
 
 // parseCallID parses an id with callPrefix.
-func parseCallID(id string) (turn int, p position, ok bool) {
+func parseCallID(id string) (turn, at int, ok bool) {
 	parts := strings.Split(id, "_")
 	if len(parts) != 4 || parts[0] != "call" {
-		return 0, p, false
+		return 0, 0, false
 	}
-	turn, err := strconv.Atoi(parts[1])
-	if err != nil || turn < 0 {
-		return 0, p, false
-	}
-	place := strings.Split(parts[2], "-")
-	fields := []*int{&p.item, &p.round, &p.inner}
-	if len(place) != 1 && len(place) != 3 {
-		return 0, p, false
-	}
-	for i, s := range place {
-		if *fields[i], err = strconv.Atoi(s); err != nil {
-			return 0, p, false
-		}
-	}
-	return turn, p, true
+	turn, turnErr := strconv.Atoi(parts[1])
+	at, atErr := strconv.Atoi(parts[2])
+	return turn, at, turnErr == nil && atErr == nil && turn >= 0 && at >= 0
 }
 
-// locate returns the position of r's turn. A script without loops is at the item of that number. In
-// one with loops, the id of the task's last call says where that call was made, and its result
-// whether a loop that it ended is left; all later turns made no call.
-func (m *Model) locate(r model.Request) (position, error) {
+// locate returns the place in the script of r's turn: its number. If the script repeats turns, the id of the
+// task's last call says at which of them that call was made, and its result whether it is repeated; all later
+// turns made no call.
+func (m *Model) locate(r model.Request) (int, error) {
 	if r.Turn < 0 {
-		return position{}, m.lost(r, 1, "a turn from 0 on", strconv.Itoa(r.Turn))
+		return 0, m.lost(r, 1, "a turn from 0 on", strconv.Itoa(r.Turn))
 	}
-	turn, at := 0, position{}
-	if !m.loops {
-		turn, at.item = r.Turn, r.Turn
-	} else if r.Last == nil {
-		r.Last = &model.Past{}
-	} else {
-		var ok bool
-		if turn, at, ok = parseCallID(r.Last.CallID); !ok || turn >= r.Turn || !m.valid(at) {
-			return at, m.lost(r, 1, "a last call of this script, without an `id` of its own",
-				fmt.Sprintf("the call %q", r.Last.CallID))
-		}
-	}
-	for ; turn < r.Turn && m.valid(at); turn++ {
-		it := m.items[at.item]
-		switch {
-		case it.loop && at.inner+1 < len(it.turns):
-			at.inner++
-		case it.loop && !it.until.holds(lastResultOnly(r), scopeResult):
-			if at = (position{item: at.item, round: at.round + 1}); at.round >= it.max {
-				return at, m.lost(r, it.line, fmt.Sprintf("`until` to hold after at most %d rounds", it.max),
-					fmt.Sprintf("the result %q", firstChars(lastResult(lastResultOnly(r)), sampleChars)))
+	turn, at := r.Turn, r.Turn
+	if m.repeats {
+		turn, at = 0, 0
+		if r.Last == nil {
+			r.Last = &model.Past{}
+		} else {
+			var ok bool
+			if turn, at, ok = parseCallID(r.Last.CallID); !ok || turn >= r.Turn || at >= len(m.turns) {
+				return 0, m.lost(r, 1, "a last call of this script, without an `id` of its own",
+					fmt.Sprintf("the call %q", r.Last.CallID))
 			}
-		default:
-			at = position{item: at.item + 1}
 		}
 	}
-	if !m.valid(at) {
-		line := 1
-		if n := len(m.items); n > 0 {
-			line = m.items[n-1].line
+	for ; turn < r.Turn && at < len(m.turns); turn++ {
+		if until := m.turns[at].until; until == nil || until.holds(lastResultOnly(r), scopeResult) {
+			at++
 		}
-		return at, m.lost(r, line, "no further request after the script's last turn", "one more")
+	}
+	if at >= len(m.turns) {
+		line := 1
+		if n := len(m.turns); n > 0 {
+			line = m.turns[n-1].line
+		}
+		return 0, m.lost(r, line, "no further request after the script's last turn", "one more")
 	}
 	return at, nil
 }

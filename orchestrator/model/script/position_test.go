@@ -2,8 +2,7 @@ package script
 
 import (
 	"context"
-	"errors"
-	"fmt"
+		"fmt"
 	"strings"
 	"testing"
 
@@ -16,12 +15,8 @@ import (
 const looped = `
 turns:
   - {reply: begin, calls: [{name: Bash, arguments: {command: start}}]}
-  - loop:
-      until: {contains: ready}
-      max: 3
-      turns:
-        - {reply: wait, calls: [{name: Think}]}
-        - {reply: poll, calls: [{name: Bash, arguments: {command: poll}}]}
+  - {reply: wait}
+  - {reply: poll, until: {contains: ready}, calls: [{name: Think}, {name: Bash, arguments: {command: poll}}]}
   - {reply: go, calls: [{name: jump_to_step, arguments: {step_id: 1}}]}
   - {reply: end}
 `
@@ -48,45 +43,32 @@ func (c *chat) ask(t interface{ Fatal(...any) }, m *Model, results string) strin
 	return reply.Text
 }
 
-func TestLoop(t *testing.T) {
+func TestUntil(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
 			m := mustParse(t, looped)
 			c := &chat{messages: []model.Message{user("hi")}}
 			var said []string
-			for _, res := range []string{"ready", "ready", "no", "ready", "ready now", "jumped", ""} {
+			for _, res := range []string{"ready", "", "no", "still no", "ready now", "jumped", ""} {
 				if killed {
 					m = mustParse(t, looped)
 				}
 				said = append(said, c.ask(t, m, res))
 			}
-			if got := strings.Join(said, " "); got != "begin wait poll wait poll go end" {
+			if got := strings.Join(said, " "); got != "begin wait poll poll poll go end" {
 				t.Errorf("said %q", got)
 			}
 		})
 	}
 }
 
-func TestLoopLimit(t *testing.T) {
-	m := mustParse(t, looped)
-	c := &chat{}
-	for range 7 {
-		c.ask(t, m, "no")
-	}
-	_, err := m.Ask(context.Background(), model.Request{Turn: c.turn, Messages: c.messages, Last: c.last}, nil)
-	var mis *Mismatch
-	if !errors.As(err, &mis) || mis.Line != 5 || !strings.Contains(err.Error(), "after at most 3 rounds") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // The record of the last call finds the position in any process, whatever a compaction removed.
-func TestLoopCompacted(t *testing.T) {
-	for _, end := range []string{"end", "wait"} {
+func TestUntilCompacted(t *testing.T) {
+	for _, end := range []string{"end", "poll"} {
 		m, c := mustParse(t, looped), &chat{messages: []model.Message{user("hi")}}
-		results := []string{"ok", "ok", "ready", "jumped"}
-		if end == "wait" {
-			results = []string{"ok", "ok", "no"}
+		results := []string{"ok", "", "ready", "jumped"}
+		if end == "poll" {
+			results = []string{"ok", "", "no"}
 		}
 		for _, res := range results {
 			c.ask(t, m, res)
@@ -99,20 +81,16 @@ func TestLoopCompacted(t *testing.T) {
 }
 
 // Another model's call, or one with an id of the script's own, says nothing about the position.
-func TestLoopUnknownCall(t *testing.T) {
+func TestUntilUnknownCall(t *testing.T) {
 	for _, id := range []string{"toolu_1", "call_5_1_1", "call_1_9_1"} {
 		_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 3, Last: &model.Past{CallID: id}}, nil)
 		if err == nil || !strings.Contains(err.Error(), "a last call of this script") {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 9}, nil)
-	if err == nil {
-		t.Error("without a call: want a mismatch")
-	}
 }
 
-func TestWithoutLoopsOnlyTheTurnCounts(t *testing.T) {
+func TestWithoutUntilOnlyTheTurnCounts(t *testing.T) {
 	m := mustParse(t, "turns: [{reply: a}, {reply: b}, {reply: c}]")
 	for _, i := range []int{2, 0, 1, 1} {
 		reply, err := m.Ask(context.Background(), model.Request{Turn: i, Messages: []model.Message{
@@ -130,11 +108,8 @@ func TestResumeIsEquivalent(t *testing.T) {
 		var yaml strings.Builder
 		yaml.WriteString("turns:\n")
 		for i := range rapid.IntRange(1, 6).Draw(t, "items") {
-			if rapid.Bool().Draw(t, "loop") {
-				fmt.Fprintf(&yaml, "  - loop:\n      until: {contains: stop}\n      max: 100\n      turns:\n")
-				for j := range rapid.IntRange(1, 3).Draw(t, "inner") {
-					fmt.Fprintf(&yaml, "        - {reply: r%d-%d, calls: [{name: Bash}]}\n", i, j)
-				}
+			if rapid.Bool().Draw(t, "until") {
+				fmt.Fprintf(&yaml, "  - {reply: r%d, until: {contains: stop}, calls: [{name: Bash}]}\n", i)
 			} else if rapid.Bool().Draw(t, "calls") {
 				fmt.Fprintf(&yaml, "  - {reply: r%d, calls: [{name: Bash}, {name: Bash}]}\n", i)
 			} else {
@@ -169,13 +144,10 @@ func TestResumeIsEquivalent(t *testing.T) {
 }
 
 func TestCallIDs(t *testing.T) {
-	for _, p := range []position{{item: 3}, {item: 1, round: 2, inner: 1}, {item: 1, inner: 1}} {
-		turn, got, ok := parseCallID(callPrefix(12, p) + "_1")
-		if !ok || turn != 12 || got != p {
-			t.Errorf("%+v comes back as %d, %+v, %v", p, turn, got, ok)
-		}
+	if turn, at, ok := parseCallID(callPrefix(12, 3) + "_1"); !ok || turn != 12 || at != 3 {
+		t.Errorf("call_12_3_1 comes back as %d, %d, %v", turn, at, ok)
 	}
-	for _, id := range []string{"", "call_abc", "call_1_2", "call_x_1_1", "call_1_1-2_1", "call_-1_1_1", "call_1_1-x-1_1"} {
+	for _, id := range []string{"", "call_abc", "call_1_2", "call_x_1_1", "call_1_1-2_1", "call_-1_1_1", "call_1_-1_1"} {
 		if _, _, ok := parseCallID(id); ok {
 			t.Errorf("%q is taken for one of ours", id)
 		}

@@ -23,10 +23,6 @@ import (
 const (
 	// MaxFileBytes bounds a script's size.
 	MaxFileBytes = 4 << 20
-	// DefaultRounds is how often a loop runs without a max.
-	DefaultRounds = 100
-	// MaxRounds bounds a loop's max.
-	MaxRounds = 10_000
 	// MaxDelay bounds a fault's delay and a fault's retry_after.
 	MaxDelay = time.Hour
 	// MaxFaultTimes bounds how many tries of a turn one fault affects.
@@ -39,12 +35,12 @@ type Model struct {
 	file  string // as given to Load, or the name given to Parse
 	name  string
 	eas   string
-	items []item
+	turns []turn
 	// passes, reflections and probes are rules for those purposes.
 	passes      []rule
 	reflections []rule
 	probes      []rule
-	loops       bool // some item is a loop
+	repeats     bool // some turn may be repeated
 	subagents   []subagent
 
 	mu    sync.Mutex
@@ -60,10 +56,10 @@ type subagent struct {
 	words *Model
 }
 
-func newModel(file, name string, items []item) *Model {
-	return &Model{file: file, name: name, items: items,
-		loops: slices.ContainsFunc(items, func(it item) bool { return it.loop }),
-		fired: make(map[string]int)}
+func newModel(file, name string, turns []turn) *Model {
+	return &Model{file: file, name: name, turns: turns,
+		repeats: slices.ContainsFunc(turns, func(t turn) bool { return t.until != nil }),
+		fired:   make(map[string]int)}
 }
 
 // Load reads a script. An unreadable file returns the system's error, a malformed one a
@@ -187,11 +183,11 @@ func (m *Model) find(r model.Request) (cue, error) {
 }
 
 func (m *Model) findTurn(r model.Request) (cue, error) {
-	pos, err := m.locate(r)
+	at, err := m.locate(r)
 	if err != nil {
 		return cue{}, err
 	}
-	t := m.items[pos.item].turns[pos.inner]
+	t := m.turns[at]
 	c, i := pick(t.choices, r, scopeResult)
 	if i < 0 {
 		return cue{}, m.lost(r, t.line, "one of the turn's alternatives to match", lastResult(r))
@@ -200,7 +196,7 @@ func (m *Model) findTurn(r model.Request) (cue, error) {
 		expect: slices.Concat(t.expect, c.expect),
 		answer: c.answer,
 		place:  fmt.Sprintf("step %d", r.Turn),
-		calls:  callPrefix(r.Turn, pos),
+		calls:  callPrefix(r.Turn, at),
 	}, nil
 }
 

@@ -141,7 +141,7 @@ turns:
 	want := model.Reply{
 		Text: "look",
 		Calls: []op.Call{
-			{ID: "call_1_1_1", Name: "Bash", Args: `{"command":"a < b && c","n":3,"f":1.50,"deep":[true,null,{"x":"1"}],"when":"2026-01-02"}`},
+			{ID: "call_1_1_1", Name: "Bash", Args: `{"command":"a < b && c","deep":[true,null,{"x":"1"}],"f":1.5,"n":3,"when":"2026-01-02"}`},
 			{ID: "call_1_1_2", Name: "Think", Args: "{}"},
 			{ID: "mine", Name: "Bash", Args: "{oops"},
 		},
