@@ -153,6 +153,6 @@ func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	case patch.Len() > maxSubagentPatch:
 		fmt.Fprintf(sb, " Its changes to %s are too long to be shown (%d bytes of patch): %s.", quote.Number(len(changes), "file"), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
 	default:
-		fmt.Fprintf(sb, " Its changes to %s, which PatchFile takes:\n%s", quote.Number(len(changes), "file"), patch.String())
+		fmt.Fprintf(sb, " Its changes to %s, which 'git apply' takes:\n%s", quote.Number(len(changes), "file"), patch.String())
 	}
 }

@@ -2,7 +2,7 @@ package script
 
 import (
 	"context"
-		"fmt"
+	"fmt"
 	"strings"
 	"testing"
 

@@ -183,7 +183,7 @@ func sample(name string, i int) (args map[string]any, want string) {
 	case "StrReplaceFile":
 		return map[string]any{"path": fmt.Sprintf("edit%d.txt", i), "old": fmt.Sprintf("unique%d", i), "new": "y"}, fmt.Sprintf("edited edit%d.txt; edits: 1; replacements: 1", i)
 	case "PatchFile":
-		return map[string]any{"patch": fmt.Sprintf("--- patch%d.txt\n+++ patch%d.txt\n@@ -9 +9 @@\n-unique%d\n+z\n", i, i, i)}, fmt.Sprintf("patched patch%d.txt; hunks: 1", i)
+		return map[string]any{"patch": fmt.Sprintf("*** Begin Patch\n*** Update File: patch%d.txt\n-unique%d\n+z\n*** End Patch", i, i)}, fmt.Sprintf("patched patch%d.txt; hunks: 1", i)
 	case "Glob":
 		return map[string]any{"pattern": file}, file
 	case "Grep":

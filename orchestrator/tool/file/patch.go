@@ -26,9 +26,10 @@ type patchArgs struct {
 func (patchFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "PatchFile",
-		Description: "Apply a patch to one or more files: a unified diff, or the format that begins with *** Begin Patch (*** Update File: NAME, *** Add File: NAME, " +
-			"*** Delete File: NAME, *** Move to: NAME, *** End Patch). Line numbers and counts need not be right if the lines of a hunk occur only once in the file; " +
-			"otherwise add surrounding lines. If one hunk fails, no file is changed.",
+		Description: "Apply a patch to one or more files, between *** Begin Patch and *** End Patch: *** Update File: NAME (then perhaps *** Move to: NAME), " +
+			"*** Add File: NAME, *** Delete File: NAME. A line of a change begins with a space if it stays, - or +. Changes of one file are separated by @@, " +
+			"or @@ and a whole line of the file above. The lines that stay or go must occur only once there; otherwise add surrounding lines. " +
+			"If one change fails, no file is changed.",
 		Schema: tool.Params(tool.Param{Name: "patch", Required: true, Schema: tool.Text("The patch. Paths are relative to the working directory.")}),
 		Edits:  true,
 	}
@@ -154,11 +155,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 	if err != nil {
 		return p, &tool.PathError{Path: t.rel, Reason: err.Error()}
 	}
-	p.after = doc.text()
-	switch {
-	case c.kind == remove && len(c.hunks) > 0 && p.after != "":
-		return p, &tool.PathError{Path: t.rel, Reason: "the patch deletes it, but not all of its lines"}
-	case len(p.after) > MaxEditBytes:
+	if p.after = doc.text(); len(p.after) > MaxEditBytes {
 		return p, &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("would become %d bytes, at most %d are allowed", len(p.after), MaxEditBytes)}
 	}
 	return p, nil

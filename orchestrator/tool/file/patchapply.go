@@ -34,11 +34,10 @@ func (d document) text() string {
 }
 
 // patch applies all hunks of a change, in order. A hunk's lines must occur exactly once after
-// the place of the hunk before; if they occur more often, also before it, the line number or
-// the heading must name one of the places exactly.
+// the place of the hunk before; if they occur more often, also before it, a heading must name one of the
+// places exactly.
 func (d document) patch(hunks []hunk) (document, error) {
 	var out []string
-	eol := d.eol
 	from := 0
 	for i, h := range hunks {
 		at, err := d.find(h, from)
@@ -46,20 +45,10 @@ func (d document) patch(hunks []hunk) (document, error) {
 			return d, fmt.Errorf("hunk %d (line %d of the patch): %w", i+1, h.at, err)
 		}
 		out = append(out, d.lines[from:at]...)
-		old, fresh := h.old(), h.fresh()
 		out = append(out, d.fresh(h, at)...)
-		from = at + len(old)
-		if from < len(d.lines) || len(fresh) == 0 {
-			continue
-		}
-		switch was, is := len(old) > 0 && old[len(old)-1].noEOL, fresh[len(fresh)-1].noEOL; {
-		case is:
-			eol = false
-		case was:
-			eol = true
-		}
+		from = at + len(h.old())
 	}
-	return document{append(out, d.lines[from:]...), eol}, nil
+	return document{append(out, d.lines[from:]...), d.eol}, nil
 }
 
 // fresh returns the new lines at a hunk's place: kept lines as in the file, new ones with a
@@ -125,13 +114,8 @@ func (d document) find(h hunk, from int) (int, error) {
 		return found[0], nil
 	}
 	var places []string
-	for _, at := range found {
-		if h.line == at+1 && at >= from {
-			return at, nil
-		}
-		if len(places) < maxPlacesNamed {
-			places = append(places, fmt.Sprint(at+1))
-		}
+	for _, at := range found[:min(len(found), maxPlacesNamed)] {
+		places = append(places, fmt.Sprint(at+1))
 	}
 	return 0, fmt.Errorf("its lines occur %d times, at lines %s: add lines around the change to make it unique", len(found), strings.Join(places, ", "))
 }
@@ -155,9 +139,7 @@ func (d document) below(heading string, from int) (int, error) {
 
 func (d document) matches(old []patchLine, at int) bool {
 	for i, l := range old {
-		have := d.lines[at+i]
-		last := at+i == len(d.lines)-1
-		if have != l.text && have != l.text+"\r" || l.noEOL && (!last || d.eol) {
+		if have := d.lines[at+i]; have != l.text && have != l.text+"\r" {
 			return false
 		}
 	}

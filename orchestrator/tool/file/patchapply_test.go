@@ -5,17 +5,15 @@ import (
 	"testing"
 )
 
-// oldLines are the old lines of a hunk. A last one that ends with "!" has no newline in the file.
+// oldLines are the old lines of a hunk.
 func oldLines(text string) (out []patchLine) {
 	for line := range strings.SplitSeq(text, "|") {
-		whole, noEOL := strings.CutSuffix(line, "!")
-		out = append(out, patchLine{op: ' ', text: whole, noEOL: noEOL})
+		out = append(out, patchLine{op: ' ', text: line})
 	}
 	return out
 }
 
-// TestMatches: old lines match with the file's own line ends, and a missing newline only where the
-// file has none.
+// TestMatches: old lines match with the file's own line ends.
 func TestMatches(t *testing.T) {
 	for _, tt := range []struct {
 		text, old string
@@ -28,9 +26,6 @@ func TestMatches(t *testing.T) {
 		{"a\nb\n", "b", 1, true},
 		{"a\r\nb\r\n", "a|b", 0, true},
 		{"a\r\r\n", "a", 0, false},
-		{"a\nb", "b!", 1, true},
-		{"a\nb\n", "b!", 1, false},
-		{"b\nb", "b!", 0, false},
 		{"a\nb", "b", 1, true},
 	} {
 		if got := readDocument(tt.text).matches(oldLines(tt.old), tt.at); got != tt.want {

@@ -23,7 +23,7 @@ func TestPreview(t *testing.T) {
 		{file.WriteFile(), map[string]any{"path": "f", "content": "x\n"}, "f", false},
 		{file.WriteFile(), map[string]any{"path": "f", "content": "x\n", "mode": "append"}, "f", false},
 		{file.StrReplaceFile(), map[string]any{"path": "f", "old": "b", "new": "B"}, "f", false},
-		{file.PatchFile(nil), map[string]any{"patch": "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n"}, "f", false},
+		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Update File: f\n a\n-b\n+B\n*** End Patch"}, "f", false},
 		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Add File: sub/new\n+x\n*** End Patch"}, "sub/new", true},
 	} {
 		env := plain(t)
@@ -63,9 +63,9 @@ func TestPreviewFails(t *testing.T) {
 		{file.WriteFile(), map[string]any{"path": ".", "content": "b"}, "is a directory"},
 		{file.WriteFile(), map[string]any{"path": "large", "content": "b", "mode": "append"}, "large: is "},
 		{file.WriteFile(), map[string]any{"path": "large", "content": "b"}, ""},
-		{file.PatchFile(nil), map[string]any{"patch": "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-z\n+B\n"}, "f: hunk 1"},
+		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Update File: f\n a\n-z\n+B\n*** End Patch"}, "f: hunk 1"},
 		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"}, "f: exists already"},
-		{file.PatchFile(nil), map[string]any{"patch": "--- .env\n+++ .env\n@@ -1,2 +1,2 @@\n KEY=secret\n-z\n+B\n"}, ".env: the patch does not fit"},
+		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Update File: .env\n KEY=secret\n-z\n+B\n*** End Patch"}, ".env: the patch does not fit"},
 	} {
 		env := plain(t)
 		put(t, env, "f", "a\nb\n")

@@ -31,9 +31,8 @@ func TestPatchTellsNoSecret(t *testing.T) {
 	w := plain(t)
 	put(t, w, ".env", "PORT=80\nWORDS=blue horse\n")
 	for _, patch := range []string{
-		"--- .env\n+++ .env\n@@ -1,2 +1,2 @@\n PORT=80\n-x\n+y\n",
+		"*** Begin Patch\n*** Update File: .env\n PORT=80\n-x\n+y\n*** End Patch\n",
 		"*** Begin Patch\n*** Update File: .env\n*** Move to: plain.txt\n*** End Patch\n",
-		"diff --git a/.env b/a.txt\nrename from .env\nrename to a.txt\n",
 	} {
 		r := call(t, w, file.PatchFile(nil), map[string]any{"patch": patch})
 		if !r.IsError || strings.Contains(r.Text, "blue") || !strings.Contains(r.Text, "allow-secrets") {
@@ -44,7 +43,7 @@ func TestPatchTellsNoSecret(t *testing.T) {
 	if r := call(t, w, file.PatchFile(nil), map[string]any{"patch": kept}); !strings.Contains(r.Text, "moved .env to .env.old") {
 		t.Errorf("%q: %s", kept, r.Text)
 	}
-	r := call(t, w, file.PatchFile([]string{".env*"}), map[string]any{"patch": "--- .env.old\n+++ .env.old\n@@ -1,2 +1,2 @@\n PORT=81\n-x\n+y\n"})
+	r := call(t, w, file.PatchFile([]string{".env*"}), map[string]any{"patch": "*** Begin Patch\n*** Update File: .env.old\n PORT=81\n-x\n+y\n*** End Patch"})
 	if !strings.Contains(r.Text, "blue") {
 		t.Errorf("an allowed file: %s", r.Text)
 	}
