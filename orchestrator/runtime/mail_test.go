@@ -52,7 +52,7 @@ func TestMailErrors(t *testing.T) {
 	tests := []struct{ name, args, want string }{
 		{"no such checkpoint", `{checkpoint_id: 7, message: x}`, "Not sent: no such checkpoint: step 7; valid steps are 0 to 1."},
 		{"its own step", `{checkpoint_id: 2, message: x}`, "Not sent: no such checkpoint: step 2; valid steps are 0 to 1."},
-		{"negative", `{checkpoint_id: -1, message: x}`, "SendDMail was not run: parameter checkpoint_id must be between 0"},
+		{"negative", `{checkpoint_id: -1, message: x}`, "SendDMail was not run: the arguments do not fit the schema: validating /properties/checkpoint_id: minimum"},
 		{"no message", `{checkpoint_id: 0, message: " "}`, "Not sent: the message is empty"},
 		{"too long", `{checkpoint_id: 0, message: "` + long + `"}`, "Not sent: the message has 601 tokens and may have 500"},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool/spelling"
 )
@@ -158,14 +159,11 @@ func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 	}
 	args, ok := value.(map[string]any)
 	if !ok {
-		return refuse("the arguments must be a JSON object, not %s. Expected: %s", kindOf(value), outline(e.spec.Schema))
+		return refuse("the arguments must be a JSON object. Expected: %s", outline(e.spec.Schema))
 	}
-	if faults := check(e.spec.Schema, args, ""); len(faults) > 0 {
-		return refuse("%s Expected: %s", strings.Join(faults[:min(len(faults), maxFaults)], " "), outline(e.spec.Schema))
-	}
-	// The library checks everything else.
 	if err := e.schema.Validate(args); err != nil {
-		return refuse("the arguments do not fit the schema: %v. Expected: %s", err, outline(e.spec.Schema))
+		fault := quote.Ends(quote.Squash(strings.TrimPrefix(err.Error(), "validating root: ")), maxFaultBytes, " … (%d bytes left out) … ")
+		return refuse("the arguments do not fit the schema: %s. Expected: %s", fault, outline(e.spec.Schema))
 	}
 	canonical, err := encode(args)
 	if err != nil {

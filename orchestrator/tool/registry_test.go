@@ -59,30 +59,31 @@ func TestValidateRefuses(t *testing.T) {
 		{"not JSON", "Bash", `ls -la`, []string{"not valid JSON", "at byte", `{"command": string, "timeout"?: integer, "run_in_background"?: boolean, "network"?: boolean}`}},
 		{"cut JSON", "Bash", `{"command":"ls`, []string{"end in the middle"}},
 		{"something after", "Bash", `{"command":"ls"} {"x":1}`, []string{"something follows"}},
-		{"neither one nor a list", "StrReplaceFile", `{"path":"a","edit":"x"}`, []string{"parameter edit must be an object, not a string", `"edit"?: {"old": string, "new": string, "replace_all"?: boolean} or [{"old": string`}},
-		{"one of a wrong kind", "StrReplaceFile", `{"path":"a","edit":{"old":"x","replacement":""}}`, []string{"parameter edit.new is missing"}},
-		{"one of a list of a wrong kind", "StrReplaceFile", `{"path":"a","edit":[{"old":1,"new":""}]}`, []string{"parameter edit[0].old must be a string, not a number"}},
-		{"list", "Bash", `["ls"]`, []string{"must be a JSON object, not an array"}},
-		{"null", "Bash", `null`, []string{"not null"}},
-		{"string", "Bash", `"ls"`, []string{"not a string"}},
-		{"missing", "Bash", `{}`, []string{"parameter command is missing"}},
-		{"nothing", "Bash", ``, []string{"parameter command is missing"}},
-		{"extra", "Bash", `{"command":"ls","cwd":"/"}`, []string{`no parameter "cwd"`, "Expected:"}},
-		{"misspelt", "ReadFile", `{"pth":"a"}`, []string{"parameter path is missing", `no parameter "pth", did you mean path?`}},
-		{"wrong type", "Bash", `{"command":7}`, []string{"parameter command must be a string, not a number"}},
-		{"quoted number", "Bash", `{"command":"ls","timeout":"60"}`, []string{"timeout must be an integer, not a string", "without the quotes"}},
-		{"fraction", "Bash", `{"command":"ls","timeout":1.5}`, []string{"must be an integer"}},
-		{"null value", "Bash", `{"command":null}`, []string{"must be a string, not null"}},
-		{"too small", "Bash", `{"command":"ls","timeout":0}`, []string{"between 1 and 86400, not 0"}},
-		{"too large", "Bash", `{"command":"ls","timeout":86401}`, []string{"between 1 and 86400"}},
-		{"empty command", "Bash", `{"command":""}`, []string{"must not be empty"}},
-		{"enum", "WriteFile", `{"path":"a","content":"","mode":"create"}`, []string{`one of "overwrite", "append", not "create"`}},
-		{"inside a list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y"},{"old":1}]}`, []string{"edits[1].new is missing", "edits[1].old must be a string"}},
-		{"extra inside a list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y","all":true}]}`, []string{`"edits[0].all"`}},
-		{"empty list", "StrReplaceFile", `{"path":"a","edits":[]}`, []string{"at least 1 entries"}},
-		{"list as text", "StrReplaceFile", `{"path":"a","edits":"[{}]"}`, []string{"an array", "without the quotes"}},
-		{"negative step", "jump_to_step", `{"step_id":-1,"reason":"x"}`, []string{"between 0 and"}},
-		{"no reason", "jump_to_step", `{"step_id":1}`, []string{"reason is missing"}},
+		{"neither one nor a list", "StrReplaceFile", `{"path":"a","edit":"x"}`, []string{`/properties/edit/anyOf/0: type: x has type "string", want "object"`, `"edit"?: {"old": string, "new": string, "replace_all"?: boolean} or [{"old": string`}},
+		{"one of a wrong kind", "StrReplaceFile", `{"path":"a","edit":{"old":"x","replacement":""}}`, []string{`additional properties ["replacement"]`}},
+		{"one of a list of a wrong kind", "StrReplaceFile", `{"path":"a","edit":[{"old":1,"new":""}]}`, []string{`items/properties/old: type: 1 has type "integer", want "string"`}},
+		{"list", "Bash", `["ls"]`, []string{"must be a JSON object"}},
+		{"null", "Bash", `null`, []string{"must be a JSON object"}},
+		{"string", "Bash", `"ls"`, []string{"must be a JSON object"}},
+		{"missing", "Bash", `{}`, []string{`fit the schema: required: missing properties: ["command"]. Expected: {"command": string`}},
+		{"nothing", "Bash", ``, []string{`missing properties: ["command"]`}},
+		{"extra", "Bash", `{"command":"ls","cwd":"/"}`, []string{`additional properties ["cwd"]`, "Expected:"}},
+		{"misspelt", "ReadFile", `{"pth":"a"}`, []string{`additional properties ["pth"]`, `{"path": string`}},
+		{"wrong type", "Bash", `{"command":7}`, []string{`/properties/command: type: 7 has type "integer", want "string"`}},
+		{"quoted number", "Bash", `{"command":"ls","timeout":"60"}`, []string{`/properties/timeout: type: 60 has type "string", want "integer"`}},
+		{"fraction", "Bash", `{"command":"ls","timeout":1.5}`, []string{`want "integer"`}},
+		{"null value", "Bash", `{"command":null}`, []string{`has type "null", want "string"`}},
+		{"too small", "Bash", `{"command":"ls","timeout":0}`, []string{"/properties/timeout: minimum"}},
+		{"too large", "Bash", `{"command":"ls","timeout":86401}`, []string{"/properties/timeout: maximum"}},
+		{"empty command", "Bash", `{"command":""}`, []string{"/properties/command: minLength"}},
+		{"enum", "WriteFile", `{"path":"a","content":"","mode":"create"}`, []string{"create does not equal any of: [overwrite append]", `"overwrite"|"append"`}},
+		{"inside a list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y"},{"old":1}]}`, []string{`/properties/edits/items`}},
+		{"extra inside a list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y","all":true}]}`, []string{`additional properties ["all"]`}},
+		{"empty list", "StrReplaceFile", `{"path":"a","edits":[]}`, []string{"/properties/edits: minItems"}},
+		{"list as text", "StrReplaceFile", `{"path":"a","edits":"[{}]"}`, []string{`has type "string", want "array"`}},
+		{"negative step", "jump_to_step", `{"step_id":-1,"reason":"x"}`, []string{"/properties/step_id: minimum"}},
+		{"no reason", "jump_to_step", `{"step_id":1}`, []string{`missing properties: ["reason"]`}},
+		{"a long value", "Bash", `{"command":["` + strings.Repeat("x", 9000) + `"]}`, []string{"/properties/command: type: [xxx", "bytes left out", `want "string". Expected`}},
 		{"too large altogether", "Think", `{"thought":"` + strings.Repeat("x", tool.MaxArgsBytes) + `"}`, []string{"at most"}},
 		{"too deep", "Think", strings.Repeat(`{"a":`, 20000), []string{"not valid JSON"}},
 	}
@@ -137,8 +138,8 @@ func TestNewRegistryRefuses(t *testing.T) {
 	}
 }
 
-// What the friendly check does not know, the schema library still refuses.
-func TestValidateAsksTheLibrary(t *testing.T) {
+// The pattern of a text counts as well.
+func TestValidatePattern(t *testing.T) {
 	r, err := tool.NewRegistry(stub{Name: "A", Schema: tool.Params(tool.Param{Name: "x", Schema: &jsonschema.Schema{Type: "string", Pattern: "^a+$"}})})
 	if err != nil {
 		t.Fatal(err)
