@@ -105,15 +105,15 @@ func TestFallback(t *testing.T) {
 		{"down", answers{fails(errors.New("503 service unavailable"))}, 1, WriterExtractor, "503 service unavailable"},
 		{"refuses", answers{says("I'm sorry, I can't help with that.")}, 2, WriterExtractor, "no JSON object"},
 		{"prose twice", answers{says("The tests failed {because} of it."), says("Again: it failed.")}, 2, WriterExtractor, "after one repair"},
-		{"half an object", answers{says(goodReply[:len(goodReply)/2])}, 2, WriterExtractor, "not one JSON object"},
+		{"half an object", answers{says(goodReply[:len(goodReply)/2])}, 2, WriterExtractor, "not the JSON object"},
 		{"empty", answers{says("")}, 2, WriterExtractor, "no JSON object"},
 		{"repaired", answers{says("{"), says(goodReply)}, 2, WriterModel, ""},
 		{"other object", answers{says(`{"answer": 42}`)}, 2, WriterExtractor, "none of the schema's fields"},
-		{"wrong types", answers{says(`{"findings": "all fine"}`)}, 2, WriterExtractor, "not one JSON object"},
+		{"wrong types", answers{says(`{"findings": "all fine"}`)}, 2, WriterExtractor, "not the JSON object"},
 		{"copies the block", answers{says(quote.BlockBegin + "\nTask x\n" + quote.BlockEnd)}, 2, WriterExtractor, "no JSON object"},
 		{"nothing to say", answers{says(`{"findings": []}`)}, 1, WriterExtractor, "nothing to say"},
 		{"all invented", answers{says(`{"findings": [{"text": "x", "ops": [1]}], "cards": [{"topic": "x", "issue": ["y"], "solution": [], "ops": [999]}]}`)}, 1, WriterExtractor, "grounding rejected all 2 statements"},
-		{"too long", answers{says(strings.Repeat("x", note.MaxReplyBytes+1))}, 2, WriterExtractor, "the limit is"},
+		{"too long", answers{says(strings.Repeat("x", note.MaxReplyBytes+1))}, 2, WriterExtractor, "at most"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &scripted{t: t, answers: tt.answers, limit: 16000, count: words}

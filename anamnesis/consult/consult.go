@@ -34,18 +34,18 @@ func Fill(prompt string, pairs ...string) string {
 	return strings.TrimSpace(strings.NewReplacer(pairs...).Replace(prompt))
 }
 
-// Object decodes the JSON object of a reply, from its first brace to its last. The error
-// says in a line why the reply cannot be used.
+// Object decodes the JSON object of a reply, from its first brace on, whatever text stands around it. The error
+// says in a line why the reply cannot be used, in words for the model as well.
 func Object(text string, maxBytes int, into any) error {
-	first, last := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
+	first := strings.IndexByte(text, '{')
 	switch {
 	case len(text) > maxBytes:
 		return fmt.Errorf("the reply has %d bytes, at most %d are read", len(text), maxBytes)
-	case first < 0 || last < first:
+	case first < 0:
 		return fmt.Errorf("the reply holds no JSON object: %q", quote.Clip(text, 100))
 	}
-	if err := json.Unmarshal([]byte(text[first:last+1]), into); err != nil {
-		return fmt.Errorf("the reply is not the JSON object asked for: %w", err)
+	if err := json.NewDecoder(strings.NewReader(text[first:])).Decode(into); err != nil {
+		return fmt.Errorf("the reply is not the JSON object asked for: %s", quote.Clip(quote.Squash(err.Error()), 200))
 	}
 	return nil
 }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/quote"
 )
 
@@ -138,36 +138,17 @@ func opNumber(s string) uint64 {
 	return uint64(f)
 }
 
-// Decode parses the JSON object of a model's reply, whatever text stands around it. The error says what is
-// wrong in words for the model, which is asked for a repair.
+// Decode parses a model's reply. The error says what is wrong in words for the model, which is asked for a repair.
 func Decode(text string) (Reply, error) {
-	if len(text) > MaxReplyBytes {
-		return Reply{}, fmt.Errorf("it has %d bytes, the limit is %d", len(text), MaxReplyBytes)
+	var j replyJSON
+	err := consult.Object(text, MaxReplyBytes, &j)
+	if err == nil && !j.any() {
+		err = errors.New("the JSON object has none of the schema's fields")
 	}
-	start := strings.IndexByte(text, '{')
-	if start < 0 {
-		return Reply{}, errors.New("it holds no JSON object")
+	if err != nil {
+		return Reply{}, err
 	}
-	var first error
-	for tries := 0; start >= 0 && tries < 8; tries++ { // prose before the object may hold braces, too
-		var j replyJSON
-		err := json.NewDecoder(strings.NewReader(text[start:])).Decode(&j)
-		if err == nil && j.any() {
-			return j.reply(), nil
-		}
-		if err == nil {
-			err = errors.New("the JSON object has none of the schema's fields")
-		}
-		if first == nil {
-			first = err
-		}
-		next := strings.IndexByte(text[start+1:], '{')
-		if next < 0 {
-			break
-		}
-		start += 1 + next
-	}
-	return Reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", quote.Clip(quote.Squash(first.Error()), 200))
+	return j.reply(), nil
 }
 
 // any reports whether the object has a field of the outer object. Of a broken reply, an inner object may

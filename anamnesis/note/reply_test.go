@@ -14,7 +14,7 @@ func TestDecode(t *testing.T) {
 	}{
 		{"plain", `{"findings":[{"text":"a","ops":[1]}]}`, 1, false},
 		{"fenced", "```json\n{\"findings\":[{\"text\":\"a\",\"ops\":[1]}]}\n```", 1, false},
-		{"prose with braces around", `I think {so}: {"findings":[{"text":"a","ops":[1]}]} {done}`, 1, false},
+		{"prose with braces after", `I think so: {"findings":[{"text":"a","ops":[1]}]} {done}`, 1, false},
 		{"a text for a statement", `{"findings":["a","b"]}`, 2, false},
 		{"null lists", `{"findings":null,"advice":[]}`, 0, false},
 		{"unknown fields", `{"findings":[{"text":"a","ops":[1],"x":1}],"y":2}`, 1, false},
