@@ -63,7 +63,7 @@ func (b *resultBuilder) content(c sdk.Content) {
 	case *sdk.EmbeddedResource:
 		b.resource(c.Resource)
 	default:
-		b.line(unknownKind(strings.TrimPrefix(fmt.Sprintf("%T", c), "*mcp."), 0))
+		b.line(fmt.Sprintf("[content of the kind %T is not shown]", c))
 	}
 }
 

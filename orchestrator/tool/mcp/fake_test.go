@@ -135,7 +135,7 @@ func fakeCall(r fakeRequest) {
 		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"words"},{"type":"image","mimeType":"image/png","data":%q},`+
 			`{"type":"audio","mimeType":"audio/wav","data":"AAAA"},{"type":"resource","resource":{"uri":"f://a","mimeType":"text/plain","text":"inside"}},`+
 			`{"type":"resource","resource":{"uri":"f://b","mimeType":"application/zip","blob":"UEsDBA=="}},`+
-			`{"type":"resource_link","uri":"f://c","name":"see"},{"type":"hologram","depth":3}]}}`, r.ID, data)
+			`{"type":"resource_link","uri":"f://c","name":"see"}]}}`, r.ID, data)
 	case "die":
 		os.Exit(3)
 	case "dies": // each time, and leaves a line

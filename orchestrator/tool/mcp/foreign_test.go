@@ -1,10 +1,9 @@
 package mcp
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,48 +11,35 @@ import (
 	"testing"
 )
 
-func TestRewrite(t *testing.T) {
-	strange := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},{"type":"smell","x":1}],"isError":true}}`
-	for name, tc := range map[string]struct{ in, want string }{
-		"no message":    {"hello content\n", "hello content\n"},
-		"a request":     {`{"method":"x","params":{"content":[{"type":"odd"}]}}`, `{"method":"x","params":{"content":[{"type":"odd"}]}}`},
-		"known kinds":   {`{"result":{"content":[{"type":"image"}]}}`, `{"result":{"content":[{"type":"image"}]}}`},
-		"other content": {`{"result":{"content":"words"}}`, `{"result":{"content":"words"}}`},
-		"unknown kind":  {strange + "\n", "smell"},
-		"event":         {"data: " + strange + "\n", "data:"},
-	} {
-		got := string(rewrite([]byte(tc.in)))
-		if tc.in == tc.want && got != tc.want {
-			t.Errorf("%s: %s became %s", name, tc.in, got)
-		}
-		if tc.in != tc.want && (!strings.Contains(got, `[content of the unknown kind \"smell\", 22 bytes`) || !strings.Contains(got, `"isError":true`) ||
-			!strings.HasSuffix(got, "\n") || !strings.Contains(got, tc.want)) {
-			t.Errorf("%s: %s", name, got)
-		}
+func TestMessages(t *testing.T) {
+	const in = "Listening on stdio\n{\"a\":1}\n\r\n [1]\r\n{half\n{\"b\":2}"
+	var stray []string
+	out, err := io.ReadAll(newMessages(io.NopCloser(strings.NewReader(in)), func(line []byte) { stray = append(stray, string(line)) }))
+	if err != nil || string(out) != "{\"a\":1}\n [1]\n{\"b\":2}\n" || strings.Join(stray, "|") != "Listening on stdio||{half" {
+		t.Errorf("%q, %v, others %q", out, err, stray)
 	}
-}
-
-// FuzzRewrite: one line stays one line, and what was JSON stays JSON.
-func FuzzRewrite(f *testing.F) {
-	f.Add([]byte(`{"result":{"content":[{"type":"x"}]}}`))
-	f.Add([]byte(`data: {"result":{"content":[{"type":1},null]}}`))
-	f.Add([]byte(`{"result":{"content":[{"type":"text"},{"Type":"y"}],"Content":[]},"RESULT":1}`))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		line, _, _ := bytes.Cut(in, []byte("\n"))
-		out := rewrite(line)
-		if json.Valid(line) && (!json.Valid(out) || bytes.ContainsRune(out, '\n') && !bytes.ContainsRune(line, '\n')) {
-			t.Errorf("%q became %q", line, out)
-		}
-	})
 }
 
 func TestMessageLimit(t *testing.T) {
-	for _, whole := range []bool{false, true} {
-		long := io.NopCloser(io.LimitReader(zeros{}, maxMessageBytes+10))
-		if _, err := io.Copy(io.Discard, newRewriting(long, whole)); !errors.Is(err, errMessageTooLong) {
-			t.Errorf("whole %v: %v", whole, err)
-		}
+	long := func() io.ReadCloser { return io.NopCloser(io.LimitReader(zeros{}, maxMessageBytes+10)) }
+	if _, err := io.Copy(io.Discard, newMessages(long(), func([]byte) {})); !errors.Is(err, errMessageTooLong) {
+		t.Errorf("a line: %v", err)
 	}
+	res, err := (&carrier{through: answers{long}}).RoundTrip(&http.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var large *http.MaxBytesError
+	if _, err := io.Copy(io.Discard, res.Body); !errors.As(err, &large) {
+		t.Errorf("a body: %v", err)
+	}
+}
+
+// answers is a server that answers each request with a body of JSON.
+type answers struct{ body func() io.ReadCloser }
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{Header: http.Header{"Content-Type": {"application/json; charset=utf-8"}}, Body: a.body()}, nil
 }
 
 type zeros struct{}

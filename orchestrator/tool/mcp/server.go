@@ -212,7 +212,7 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	if err == nil || ctx.Err() != nil || !lost(err) {
 		return s.outcome(ctx, r, res, err)
 	}
-	if ses.proc != nil && !errors.Is(err, sdk.ErrConnectionClosed) && s.answers(ctx, ses) {
+	if !errors.Is(err, sdk.ErrConnectionClosed) && !errors.As(err, new(*url.Error)) && s.answers(ctx, ses) {
 		return network(tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have taken effect.", s.Name, oneLine(err.Error()))), nil
 	}
 	arrived, why := !unsent(err), reason(err)

@@ -121,9 +121,7 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 			return nil, err
 		}
 		ses.proc = p
-		messages := newRewriting(p.out, false)
-		messages.stray = p.keepStray
-		return &sdk.IOTransport{Reader: messages, Writer: input{p.stdin}, MaxLineLength: maxMessageBytes}, nil
+		return &sdk.IOTransport{Reader: newMessages(p.out, p.keepStray), Writer: input{p.stdin}, MaxLineLength: maxMessageBytes}, nil
 	}
 	headers, err := expandAll(s.Headers, o.Getenv)
 	if err != nil {
