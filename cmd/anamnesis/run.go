@@ -47,11 +47,15 @@ func (a *app) resumeCommand() *cobra.Command {
 		Short: "Continue a task, after its end, an interruption or a crash",
 		Long: `Continue a task from its last acknowledged operation. Without TASK, the directory's last task
 continues. A call that was running when the program was killed is reported with unknown outcome
-and not repeated. With --dir the task continues in that directory: its own was moved or copied.`,
+and not repeated. With --dir the task continues in that directory: its own was moved or copied. A task that a bucket
+keeps waits for the bucket; --detach continues a copy without it.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
+			}
+			if f.Remote.Detach && f.Remote.Address != "" {
+				return exit.Usagef("--detach and --remote exclude each other: give one of them")
 			}
 			if cmd.Flags().Changed("dir") {
 				f.TaskDir = f.Dir
@@ -61,6 +65,7 @@ and not repeated. With --dir the task continues in that directory: its own was m
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&f.Remote.Now, "now", false, "with --remote, take the task at once: no other process works on it")
+	cmd.Flags().BoolVar(&f.Remote.Detach, "detach", false, "continue a copy of TASK, under a new name, that no bucket keeps")
 	return cmd
 }
 

@@ -119,6 +119,8 @@ type TaskResumed struct {
 	// or the home was.
 	Dir   string `json:"dir,omitempty"`
 	Store string `json:"store,omitempty"`
+	// Task replaces TaskOpened's: what was before is a copy of that task's record.
+	Task string `json:"task,omitempty"`
 	// Goal replaces the task's, if the user changed it; without commands there is none.
 	Goal *Goal `json:"goal,omitempty"`
 	// Limits replace the task's, if the user changed one.

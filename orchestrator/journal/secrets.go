@@ -27,7 +27,7 @@ const (
 // keptNames are the fields that hold names and ids of the program: they are not redacted. The
 // names and ids of calls are not among them, since a model may write anything there.
 const keptNames = "task dir store model eas_from encoding approval kb program source kind hash boot_id " +
-	"decision by commit tree from_commit to_commit base finish trigger writer base64"
+	"decision by commit tree from_commit to_commit base finish trigger writer base64 bundle"
 
 // redactBody returns an operation as it is recorded, shown and sent: with markers in place of
 // secrets. The vault durably holds the values of the markers when it returns.

@@ -101,12 +101,12 @@ func TestDamagedVaultIsRefused(t *testing.T) {
 // same name that a model, a tool or a user fills does not belong there.
 func TestKeptFields(t *testing.T) {
 	want := strings.Fields(`TaskOpened.task TaskOpened.dir TaskOpened.store TaskOpened.model TaskOpened.eas_from TaskOpened.encoding
-		TaskOpened.approval TaskOpened.kb TaskOpened.program TaskResumed.dir TaskResumed.store TaskResumed.model TaskResumed.eas_from TaskResumed.program TaskResumed.approval UserSaid.source
+		TaskOpened.approval TaskOpened.kb TaskOpened.program TaskResumed.task TaskResumed.dir TaskResumed.store TaskResumed.model TaskResumed.eas_from TaskResumed.program TaskResumed.approval UserSaid.source
 		ModeSet.approval ModelAsked.hash ModelReplied.finish ModelReplied.model ApprovalDecided.decision HookRan.decision ApprovalDecided.by ToolStarted.boot_id JobStarted.boot_id Part.kind
 		Part.base64 WorldSaved.commit WorldSaved.tree WorldChanged.by WorldChanged.from_commit WorldChanged.to_commit WorldChanged.tree WorldChanged.task WorldRestored.tree JumpDone.base JumpDone.tree WorldRestored.by WorldRestored.base RestoreIntended.by RestoreIntended.from_commit RestoreIntended.to_commit JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
 		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model QuestionAnswered.by QuestionAsked.task ReflectAsked.by ReflectFailed.by StrategyGiven.by
 		SubagentStarted.task SubagentStarted.dir SubagentEnded.task Parent.task
-		Agent.hash Agent.model Agent.approval SourceFile.hash GitAt.commit QuestionAsked.task QuestionAnswered.by ReflectAsked.by ReflectFailed.by StrategyGiven.by`)
+		Agent.hash Agent.model Agent.approval SourceFile.hash GitAt.commit GitSeen.bundle QuestionAsked.task QuestionAnswered.by ReflectAsked.by ReflectFailed.by StrategyGiven.by`)
 	kept, got, seen := strings.Fields(keptNames), map[string]bool{}, map[reflect.Type]bool{}
 	var look func(reflect.Type)
 	look = func(typ reflect.Type) {

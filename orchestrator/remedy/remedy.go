@@ -17,6 +17,7 @@ const (
 	Relocate        Kind = "name a task's directory"          // the task
 	RelocateOrMake  Kind = "find or recreate the directory"   // the task
 	ContinueKept    Kind = "continue a task where it is kept" // the task
+	Detach          Kind = "continue a copy of a task"        // the task
 	FinishJump      Kind = "finish or abandon a jump"         // the task
 	RestoreFiles    Kind = "restore the files alone"          // the task
 	JumpOther       Kind = "take another agent's files back"  // the task

@@ -186,7 +186,7 @@ func (r *Report) Add(o op.Op) {
 			r.Agent, r.Imported = b.Origin.Agent, b.Origin.Imported()
 		}
 	case *op.TaskResumed:
-		r.Model = cmp.Or(b.Model, r.Model)
+		r.Model, r.Task = cmp.Or(b.Model, r.Model), cmp.Or(b.Task, r.Task)
 		r.resumed(o, b)
 	case *op.UserSaid:
 		if replies := b.Source == op.SourceAnswer || b.Source == op.SourceRejection; !replies || len(r.Questions) == 0 { // otherwise the question has it

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/runtime"
@@ -23,6 +24,8 @@ type Remote struct {
 	Address string        // of a bucket; see bucket.Open
 	Lease   time.Duration // after how long another process's task is taken; 0: replica.DefaultLease
 	Now     bool          // the task is taken at once: the user knows that no other process works on it
+	Detach  bool          // not the task is continued, but a copy of it under a new name, which is kept in this home only
+	arrived bool          // such a copy is of another machine's work
 }
 
 // remoteKeyEnv is the variable with the key that seals what is sent.
@@ -94,6 +97,9 @@ func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, ar
 		lease = 0
 	}
 	pulled, err := replica.Take(ctx, b, o.Home, task, lease, o.client.note)
+	if err != nil && had != nil && ctx.Err() == nil {
+		err = remedy.With(err, remedy.Detach, task)
+	}
 	if err != nil {
 		return nil, false, err
 	}

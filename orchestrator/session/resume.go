@@ -26,12 +26,16 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err := set.check(s.getenv); err != nil {
 		return nil, err
 	}
+	if set.Remote.Detach {
+		return s.resumeDetached(ctx, task, message, set, c)
+	}
 	o := &opening{Service: s, Settings: set, client: c}
 	defer o.unlock()
 	cursor, arrived, err := o.fetch(ctx, task)
 	if err != nil {
 		return nil, err
 	}
+	arrived = arrived || set.Remote.arrived
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return nil, err

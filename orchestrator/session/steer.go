@@ -101,18 +101,23 @@ func (s *Service) answerIdle(ctx context.Context, task string, a *op.QuestionAns
 	if err != nil {
 		return err
 	}
-	counter, err := tokens.ForEncoding(st.Opened.Encoding)
+	l, err := s.openIdle(task, st)
 	if err != nil {
 		return err
+	}
+	return JoinClose(l.Answer(ctx, a), l.Journal.Close())
+}
+
+// openIdle opens the stream of a task that no process runs.
+func (s *Service) openIdle(task string, st *state.State) (*journal.Ledger, error) {
+	counter, err := tokens.ForEncoding(st.Opened.Encoding)
+	if err != nil {
+		return nil, err
 	}
 	o := journal.Options{
 		Stream: s.o.Store.Stream, Mark: st.Opened.Mark, Count: counter.Count, Secrets: s.TaskSecrets(st.Opened.Dir, st.Redact),
 		Learned: new(redact.Learned), Dir: st.Opened.Dir,
 	}
 	o.Stream.Now, o.Stream.Snapshot = time.Now, state.FoldVersion
-	l, err := journal.OpenLedger(s.Home, task, counter, 0, o)
-	if err != nil {
-		return err
-	}
-	return JoinClose(l.Answer(ctx, a), l.Journal.Close())
+	return journal.OpenLedger(s.Home, task, counter, 0, o)
 }

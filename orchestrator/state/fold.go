@@ -276,6 +276,7 @@ func (s *State) resumed(b *op.TaskResumed) {
 	}
 	s.Grants.Mode = cmp.Or(b.Approval, s.Grants.Mode)
 	s.Opened.WhenAsked = cmp.Or(b.WhenAsked, s.Opened.WhenAsked)
+	s.Opened.Task = cmp.Or(b.Task, s.Opened.Task)
 	if b.Limits != nil {
 		s.Limits = *b.Limits
 	}

@@ -160,7 +160,7 @@ func (p *Place) lackedCommits(ctx context.Context, s *state.State, stream taskdi
 		ids := strings.Join(slices.Collect(maps.Values(at)), "\n")
 		git := worldstate.GitCommand{Top: filepath.Join(p.Dir, dir), Stdin: ids}
 		here, _ := git.Run(ctx, "cat-file", "--batch-check=%(objectname)") // without a repository none is here
-		for _, name := range slices.Sorted(maps.Keys(at)) { // the line of one that lacks says so
+		for _, name := range slices.Sorted(maps.Keys(at)) {                // the line of one that lacks says so
 			if id := at[name]; !slices.Contains(began, id) && !slices.Contains(strings.Split(here, "\n"), id) {
 				made = append(made, fmt.Sprintf("%s at %.7s", strings.TrimPrefix(name, "refs/heads/"), id))
 			}

@@ -191,6 +191,9 @@ func resumedText(b *op.TaskResumed) string {
 	if b.PID == 0 && b.Model != "" { // of another agent's session
 		return "model " + b.Model
 	}
+	if b.Task != "" {
+		return "copied as task " + b.Task
+	}
 	if b.PID == 0 && b.Limits != nil {
 		return "a limit was raised"
 	}

@@ -283,6 +283,7 @@ func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
 	m.o.Request.Goal, m.o.Settings.Goal = nil, nil // the task has it
+	m.o.Settings.Remote.Detach = false             // it is the copy
 	m.words.reset(e.Dir)
 	m.turn = turn{usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten} // the request may be an earlier one
 	if !m.known {
