@@ -28,10 +28,13 @@ func kindAt(mounts []confine.Mount, path string) (kind string) {
 	return kind
 }
 
+// shared are file systems of a network, of Windows under WSL and of a container's host.
+var shared = strings.Fields("nfs nfs4 cifs smb3 smbfs afs ceph glusterfs lustre gpfs beegfs davfs fuse.sshfs fuse.rclone " +
+	"fuse.s3fs fuse.glusterfs 9p drvfs virtiofs fuse.grpcfuse fuse.osxfs fakeowner")
+
 // Machine is what is known of the machine that this program runs on.
 type Machine struct {
 	Mounts    string // the text of /proc/self/mountinfo; empty where there is none
-	Kernel    string // the text of /proc/version
 	Container bool   // /.dockerenv or /run/.containerenv exists
 	Getenv    func(string) string
 }
@@ -40,27 +43,12 @@ type Machine struct {
 // directory rest on that recording does not work well on.
 func (m *Machine) Concerns(state, project string) (lines []string) {
 	mounts, _ := confine.ParseMounts(m.Mounts) // of another form: nothing is said of it
-	wsl := strings.Contains(strings.ToLower(m.Kernel), "microsoft")
 	for _, d := range []struct{ what, path, remedy string }{
 		{"the state folder", state, "name a folder on a local disk with ANAMNESIS_HOME, and run 'anamnesis install' again"},
 		{"this directory", project, "each save reads the directory; a copy on a local disk is faster"},
 	} {
-		kind := kindAt(mounts, d.path)
-		remote := slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre",
-			"gpfs", "beegfs"}, kind) ||
-			slices.Contains([]string{"fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "davfs"}, kind)
-		switch {
-		case wsl && (kind == "9p" || kind == "drvfs"):
-			lines = append(lines, fmt.Sprintf(
-				"%s %s is on a disk of Windows (%s), where locks and the watching of files fail: %s",
-				d.what, d.path, kind, d.remedy))
-		case remote:
-			lines = append(lines, fmt.Sprintf(
-				"%s %s is on a network mount (%s), where locks and the watching of files fail: %s",
-				d.what, d.path, kind, d.remedy))
-		case slices.Contains([]string{"9p", "virtiofs", "fuse.grpcfuse", "fuse.osxfs", "fakeowner"}, kind):
-			lines = append(lines, fmt.Sprintf(
-				"%s %s is a folder of the host (%s), whose changes are not always seen: %s",
+		if kind := kindAt(mounts, d.path); slices.Contains(shared, kind) {
+			lines = append(lines, fmt.Sprintf("%s %s is on a network mount or a folder of the host (%s), where locks may fail and reading is slow: %s",
 				d.what, d.path, kind, d.remedy))
 		}
 	}
@@ -73,18 +61,14 @@ func (m *Machine) Concerns(state, project string) (lines []string) {
 
 // Surroundings is Concerns of this machine, for this program's state and a project's directory.
 func (p *Places) Surroundings(project string) (lines []string) {
-	text := func(path string) string {
-		data, _ := os.ReadFile(path) // it does not exist on macOS
-		return string(data)
-	}
+	table, _ := os.ReadFile("/proc/self/mountinfo") // it does not exist on macOS
 	real := func(path string) string {
 		if at, err := session.RealDir(path); err == nil {
 			return at
 		}
 		return path
 	}
-	m := Machine{Mounts: text("/proc/self/mountinfo"), Kernel: text("/proc/version"),
-		Container: exists("/.dockerenv") || exists("/run/.containerenv"), Getenv: p.Getenv}
+	m := Machine{Mounts: string(table), Container: exists("/.dockerenv") || exists("/run/.containerenv"), Getenv: p.Getenv}
 	if err := unix.Access(p.State, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
 		lines = append(lines, fmt.Sprintf("the state folder %s cannot be written (%v): nothing is recorded; set ANAMNESIS_HOME to a folder that you may read and write", p.State, err))
 	}
