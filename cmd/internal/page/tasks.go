@@ -276,31 +276,14 @@ func (w *watch) standing(live int) standing {
 		s.Running, s.Text = s.State == "running" || s.State == "asking", "In the bucket: "+meaning(s.State)+"."
 		return s
 	}
-	switch s.State {
-	case "running":
-		s.Text = fmt.Sprintf("Running, in process %d.", live)
-		if live == 0 { // its bucket says so
-			s.Text = "Running, on another machine."
-		}
-		if st.Outage != nil {
-			s.Text += " It " + st.Outage.Text(time.Now())
-		}
-	case "open":
-		s.Text = fmt.Sprintf("Open in process %d, which waits for a request.", live)
-	case "done":
-		s.Text = "Finished: the agent has answered."
-	case "interrupted":
-		s.Text = fmt.Sprintf("Interrupted. 'anamnesis resume %s' continues it.", w.id)
-	case "unreadable":
-		s.Text = "Nothing can be read of it."
-		if w.last > 0 {
-			s.Text = fmt.Sprintf("It can be read up to operation %d, and cannot be continued as it is.", w.last)
-		}
-	default:
-		s.Text = fmt.Sprintf("Stopped: %s. 'anamnesis resume %s' continues it.", s.State, w.id)
-		if end := st.Turn.End; end != nil && end.Detail != "" {
-			s.Text = fmt.Sprintf("Stopped: %s. %s", s.State, end.Detail)
-		}
+	s.Text = meaning(s.State)
+	switch end := st.Turn.End; {
+	case s.State == "running" && st.Outage != nil:
+		s.Text += "; it " + st.Outage.Text(time.Now())
+	case s.State == "unreadable" && w.last > 0:
+		s.Text = fmt.Sprintf("It can be read up to operation %d, and cannot be continued as it is.", w.last)
+	case s.State != "done" && end != nil && end.Detail != "":
+		s.Text += ": " + end.Detail
 	}
 	return s
 }

@@ -241,7 +241,7 @@ func TestTimelinePage(t *testing.T) {
 	w.end("done")
 	page := s.get(t, "/tasks/task_1")
 	wantIn(t, "the page", page,
-		`<span class="chip done" title="the last turn ended with an answer">done</span> Finished`, `aria-current="step"`, `id="step-2" data-parent="1"`,
+		`<span class="chip done" title="the last turn ended with an answer">done</span> the last turn ended with an answer`, `aria-current="step"`, `id="step-2" data-parent="1"`,
 		`aria-label="Branch from step 1, left: it was wrong"`, "block, 1 ✦", `↩ <span class="short">to 1<`, "card card-1",
 		"Last request 103 tokens", "of the EAS of 4000", "window 128000", "Operations 1 to 22 of 22.", `id="op-22"`, `class="jump"`, `class="dot left`, `class="dot here"`)
 	if strings.Contains(page, "<style") || strings.Contains(page, " style=") || strings.Contains(page, " on") && strings.Contains(page, "onclick") {

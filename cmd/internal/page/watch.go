@@ -37,7 +37,7 @@ type watch struct {
 }
 
 // acquire reads what is new of a task and returns it locked; the caller unlocks it. A fault of
-// the stream is in end and is not returned as an error.
+// the stream is in end and is not returned as an error, but for operations that contradict one another.
 func (ws *watches) acquire(id string) (*watch, error) {
 	for {
 		w, gone, err := ws.get(id)
@@ -52,7 +52,13 @@ func (ws *watches) acquire(id string) (*watch, error) {
 			w.mu.Unlock()
 			continue
 		}
-		w.end = w.read()
+		if !errors.Is(w.end, errImpossible) { // else the builder has half of an operation
+			w.end = w.follower.Next(w.restart, w.add)
+		}
+		if errors.Is(w.end, errImpossible) {
+			w.mu.Unlock()
+			return nil, fmt.Errorf("%w. Another program may have written it; 'anamnesis doctor %s' looks closer", w.end, id)
+		}
 		if w.last == 0 && w.end == nil {
 			w.end = fmt.Errorf("the task's stream is empty: it is only being made, or its program died at once")
 		}
@@ -93,33 +99,6 @@ func (w *watch) close() {
 // another.
 var errImpossible = errors.New("the operations cannot follow one another")
 
-// read reads the new operations.
-func (w *watch) read() error {
-	if errors.Is(w.end, errImpossible) {
-		return w.end
-	}
-	err := w.follower.Next(w.restart, w.add)
-	if !errors.Is(err, errImpossible) {
-		return err
-	}
-	// The builder has applied half of an operation: rebuild it without that operation.
-	good := w.last
-	fresh := new(timeline.Builder)
-	f, again := w.tasks.Follow(w.id)
-	if again != nil {
-		return again
-	}
-	defer f.Close()
-	_ = f.Next(func() {}, func(o op.Op) error {
-		if o.Seq > good {
-			return errImpossible
-		}
-		return fresh.Add(o)
-	})
-	w.builder = fresh
-	return err
-}
-
 func (w *watch) restart() {
 	w.restarts++
 	w.builder, w.last = new(timeline.Builder), 0
@@ -136,7 +115,7 @@ func (w *watch) add(o op.Op) error {
 // broken reports whether the stream cannot be continued.
 func (w *watch) broken() bool {
 	var at *opstream.CorruptError
-	return errors.As(w.end, &at) || errors.Is(w.end, errImpossible)
+	return errors.As(w.end, &at)
 }
 
 // damage describes a stream's fault and the remedy; "" if it has none.
@@ -148,11 +127,8 @@ func (w *watch) damage() string {
 	case errors.As(w.end, &at):
 		return fmt.Sprintf("The stream of this task is damaged in %s at byte %d, at operation %d: %s. What comes before it is shown. "+
 			"Nothing was changed. Stop the task if it runs; 'anamnesis doctor %s' says what is lost and how to save the rest.", at.File, at.Offset, at.Seq, at.Why, w.id)
-	case errors.Is(w.end, errImpossible):
-		return fmt.Sprintf("%v. What comes before it is shown. Another program may have written it; 'anamnesis doctor %s' looks closer.", w.end, w.id)
 	case errors.Is(w.end, opstream.ErrVersion):
 		return fmt.Sprintf("%v. Use the program that wrote it, or a newer one.", w.end)
 	}
-	return fmt.Sprintf("The stream of this task cannot be read further: %v. 'anamnesis doctor %s' looks closer.", w.end,
-		w.id)
+	return fmt.Sprintf("The stream of this task cannot be read further: %v. 'anamnesis doctor %s' looks closer.", w.end, w.id)
 }
