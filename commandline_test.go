@@ -16,7 +16,7 @@ import (
 // foreignOptions are the files below cmd that list options of other programs, some of which are
 // spelled like ours. Their texts may name flags, and no verb.
 var foreignOptions = regexp.MustCompile(`^(anamnesis/(shell|failure|testrun)|knowledge_base/history|` +
-	`orchestrator/(guard/(research|autorun|quarantine)|redact|tool/search))/|^orchestrator/guard/approval/opaque\.go$`)
+	`orchestrator/(guard/(research|autorun|quarantine)|redact|tool/search))/|^orchestrator/(guard/approval/opaque|feature/worktree/worktree)\.go$`)
 
 // TestCommandLineStaysInCmd: below cmd no text names a verb or a flag of the program, whose names
 // are those of the reference. What helps against an error is a value that each front end words:
