@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
@@ -116,7 +114,6 @@ type verifier struct {
 	seen   uint64
 	// lastAck is the ack of the previous line: acks never decrease.
 	lastAck uint64
-	damaged bool // what follows the damage was not examined
 	// snapshot is the snapshot at the beginning of the examination.
 	snapshot    *segments.Snapshot
 	snapshotErr error
@@ -149,7 +146,8 @@ func (v *verifier) run(ctx context.Context) error {
 	v.report.LastHash = fmt.Sprintf("%x", cur.Hash[:])
 	v.report.Acked = cur.Ack
 	v.report.Sealed = cur.Kind == kindSealed
-	return v.leftovers()
+	v.checkSnapshot()
+	return v.setAside()
 }
 
 // lines verifies up to the end or the first damage.
@@ -172,7 +170,7 @@ func (v *verifier) lines() error {
 			f.Why += fmt.Sprintf("; process %d is writing", v.report.Writer)
 		}
 	} else {
-		v.damaged, f.Severity, f.Why = true, SeverityCorrupt, v.scan.Corrupt(st, vouched).Why
+		f.Severity, f.Why = SeverityCorrupt, v.scan.Corrupt(st, vouched).Why
 	}
 	v.report.add(f)
 	return nil
@@ -183,7 +181,6 @@ func (v *verifier) cannotRead(err error) error {
 	if err == nil || !durable.Unreadable(err) {
 		return err
 	}
-	v.damaged = true
 	v.report.add(Finding{
 		Severity: SeverityCorrupt, File: segments.Path(v.dir, max(v.scan.Cur.Seg(), 1)),
 		Offset: v.scan.Cur.Off, Seq: v.scan.Cur.Seq + 1, Why: err.Error(),
@@ -228,53 +225,16 @@ func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 	return err
 }
 
-// leftovers reports what is beside the stream: blobs no line names, half-written files of a
-// crash, torn tails that were set aside.
-func (v *verifier) leftovers() error {
-	v.checkSnapshot()
-	root := filepath.Join(v.dir, segments.BlobsDirName)
-	err := v.eachName(root, func(name string) error {
-		if strings.HasPrefix(name, segments.BlobTemp) {
-			v.note(filepath.Join(root, name), "half-written blob of a crashed writer; may be deleted when none is running")
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	algo := filepath.Join(root, segments.BlobAlgorithm)
-	err = v.eachName(algo, func(prefix string) error {
-		return v.eachName(filepath.Join(algo, prefix), func(name string) error {
-			if !v.blobs[name] && !v.damaged {
-				v.note(filepath.Join(algo, prefix, name), "no op names this blob")
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return err
-	}
-	return v.eachName(v.dir, func(name string) error {
-		if r, ok := parseTornName(name); ok {
-			v.note(filepath.Join(v.dir, name), fmt.Sprintf("torn bytes set aside from %s at byte %d", r.File, r.Offset))
-		}
-		return nil
-	})
-}
-
-// eachName visits a directory's names in order; a missing directory has none.
-func (v *verifier) eachName(dir string, visit func(string) error) error {
-	names, err := v.fs.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// setAside reports torn tails that were set aside.
+func (v *verifier) setAside() error {
+	names, err := v.fs.ReadDir(v.dir)
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", v.dir, err)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if err := visit(name); err != nil {
-			return err
+		if r, ok := parseTornName(name); ok {
+			v.note(filepath.Join(v.dir, name), fmt.Sprintf("torn bytes set aside from %s at byte %d", r.File, r.Offset))
 		}
 	}
 	return nil
