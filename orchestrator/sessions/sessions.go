@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +19,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf16"
 )
 
 // maxFileBytes is the size of a session file, unpacked.
@@ -111,7 +109,7 @@ func Read(path string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := parse(path, fromUTF16(data))
+	s, err := parse(path, bytes.TrimPrefix(data, byteOrderMark))
 	if err == nil && cut != nil {
 		s.damaged("the end: %v", cut)
 	}
@@ -168,24 +166,6 @@ func readFile(path string) (data []byte, cut, err error) {
 
 // byteOrderMark is how some programs begin a text in UTF-8.
 var byteOrderMark = []byte("\ufeff")
-
-// fromUTF16 returns a text in UTF-8. Windows PowerShell writes redirected output in UTF-16.
-func fromUTF16(data []byte) []byte {
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		order = binary.BigEndian
-	default:
-		return bytes.TrimPrefix(data, byteOrderMark)
-	}
-	units := make([]uint16, len(data)/2-1)
-	for i := range units {
-		units[i] = order.Uint16(data[2*i+2:])
-	}
-	return []byte(string(utf16.Decode(units)))
-}
 
 // head holds the fields by which a file's lines are recognised.
 type head struct {
