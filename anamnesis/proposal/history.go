@@ -152,38 +152,16 @@ func choose(n, k int) float64 {
 	return lg(n) - lg(k) - lg(n-k)
 }
 
-// bins are the failure rates by octave of context, for people.
-func bins(samples []sample) string {
-	var rates [cuts + 1]rate
-	for _, s := range samples {
-		i := 0
-		for i < cuts && s.prompt > shortestCut<<i {
-			i++
-		}
-		rates[i].n++
-		if s.failed {
-			rates[i].failed++
-		}
-	}
-	var parts []string
-	for i, r := range rates {
-		if r.n > 0 {
-			parts = append(parts, fmt.Sprintf("to %d: %s", shortestCut<<i, r))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
 // FromHistory proposes a lower EAS for each model whose calls fail clearly
 // more often beyond a length within the table's span. It never
 // proposes a higher one: that longer contexts did no harm so far is no
 // measurement.
 func FromHistory(h *History, t *attention.Table) []Proposal {
 	var out []Proposal
-	for model, all := range h.samples {
+	for model, samples := range h.samples {
 		s := t.Lookup(model)
 		// The table already says that calls beyond the span fail.
-		samples := slices.DeleteFunc(slices.Clone(all), func(c sample) bool { return c.prompt > s.EAS })
+		samples = slices.DeleteFunc(slices.Clone(samples), func(c sample) bool { return c.prompt > s.EAS })
 		r, ok := findRise(samples)
 		if !ok {
 			continue
@@ -193,7 +171,7 @@ func FromHistory(h *History, t *attention.Table) []Proposal {
 		key := fmt.Sprintf("%d/%d", r.cut, int(math.Log2(float64(len(samples)))))
 		out = append(out, newProposal(KindHistory, key, attention.Row{
 			Pattern: model, EAS: r.cut, Window: max(s.Advertised, r.cut), Encoding: s.Encoding, Confidence: attention.ConfidenceLow, Source: source,
-		}, s, source, "failed or repeated calls by length of context: "+bins(all), "later calls of a task may be harder whatever the length"))
+		}, s, source, "later calls of a task may be harder whatever the length"))
 	}
 	return out
 }
