@@ -1,6 +1,7 @@
 package note
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,6 +127,34 @@ func TestStandingLeft(t *testing.T) {
 		r.Left = left
 		if block, _ := new(Notes).Block(&r, nil, 1<<20, words); !strings.Contains(block, want) {
 			t.Errorf("Left %q: %q is missing in\n%s", left, want, block)
+		}
+	}
+}
+
+// TestParseFalsified: falsified paths are read from this version's blocks and earlier ones, up to the next section.
+func TestParseFalsified(t *testing.T) {
+	const head = "[ANAMNESIS_BLOCK]\nFalsified paths:\n"
+	for text, want := range map[string]string{
+		"Falsified paths:\n- a":                    "",
+		head:                                       "",
+		head + "- a":                               "a| | | |high",
+		head + "  why: of nothing\n- a":            "",
+		head + "- a\n  error: e: f\n- b":           "a| |e: f| |high;b| | | |high",
+		head + "- a\n  seen: s\n  why: w (op 3)":   "a|s| |w|high",
+		head + "- a\n  in: s\n  why: w (ops 3, 4)": "a|s| |w|high",
+		head + "- a\n  why: w; confidence low":     "a| | |w|low",
+		head + "- a\n  why: confidence low (op 3)": "a| | | |low",
+		head + "- a\n  confidence: low x":          "a| | | |low",
+		head + "- a\n(+3 more)\n- b":               "a| | | |high",
+		head + "- a\nFindings: x\n- b":             "a| | | |high",
+		head + "- a\n  odd: x\n  error: e":         "a| |e| |high",
+	} {
+		var got []string
+		for _, f := range ParseFalsified(text) {
+			got = append(got, fmt.Sprintf("%s|%s|%s|%s|%s", f.Action, cmp.Or(f.State, " "), cmp.Or(f.Error, " "), cmp.Or(f.Why, " "), f.Confidence))
+		}
+		if s := strings.Join(got, ";"); s != want {
+			t.Errorf("%q: %s, want %s", text, s, want)
 		}
 	}
 }

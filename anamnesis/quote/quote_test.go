@@ -24,12 +24,43 @@ func TestCuts(t *testing.T) {
 	for got, want := range map[string]string{
 		Ends("abcd", 4, "[%d]"): "abcd", CutBytes("abcd", 4): "abcd", CutBytes("", 4): "",
 		OneLine(" a\n\tb ", 9): "a b", OneLine("a b c d", 3): "a b…", OneLine("äöü", 5): "äö…",
-		Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"):                "abc d!",
-		Squash("a\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 b\x1b(B"): "alink b",
-		Squash("a\x1b]0;" + strings.Repeat("x", 3) + " b\x1b[1"):  "a0;xxx b1", // a text hides nothing behind an unended sequence
+		Clip("abc", 3): "abc", Clip("abcd", 3): "abc", Clip("äöü", 3): "äöü", Clip("äöüx", 3): "äöü", Clip("ab cd", 3): "ab", Clip("ab", 0): "",
+		ClipMarked("äöü", 3): "äöü", ClipMarked("abcd", 3): "ab…", OneLine("abc", 3): "abc", ClipMarked("abc d", 4): "abc…", ClipMarked("ab", 0): "…", ClipMarked("", 0): "",
+		strings.Join(Quoted("say `a b`, \"c\" or “d” at https://h/x?y, not 'e' nor ``"), "|"): "a b|c|d|https://h/x?y",
+		Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"):                                            "abc d!",
+		Squash("a\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 b\x1b(B"):                             "alink b",
+		Squash("a\x1b]0;" + strings.Repeat("x", 3) + " b\x1b[1"):                              "a0;xxx b1", // a text hides nothing behind an unended sequence
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestHeadTail: a text within its tokens stays; of a longer one two thirds are from its end, and nothing is left of it
+// where no cut fits.
+func TestHeadTail(t *testing.T) {
+	bytes := func(s string) int { return len(s) }
+	text := strings.Repeat("a", 20) + strings.Repeat("b", 40)
+	for _, row := range []struct {
+		text  string
+		most  int
+		count func(string) int
+		want  string
+	}{
+		{"abc", 3, bytes, "abc"}, {"", 3, bytes, ""}, {"abc", 0, bytes, ""}, {"abc", -1, bytes, ""},
+		{text, 5, func(string) int { return 5 }, text[:10] + "\n[… 30 bytes not shown …]\n" + text[40:]},
+		{text, 10, func(string) int { return 10 }, text},
+		{text, 5, func(string) int { return 6 }, ""},
+	} {
+		if got := HeadTail(row.text, row.most, row.count); got != row.want {
+			t.Errorf("%.10q in %d: %q, want %q", row.text, row.most, got, row.want)
+		}
+	}
+	for most := 40; most < 200; most += 7 {
+		got := HeadTail(strings.Repeat("開", 5000)+"end", most, bytes)
+		if len(got) > most || len(got) < most/2 || !strings.HasSuffix(got, "end") || !strings.Contains(got, "bytes not shown") || !utf8.ValidString(got) {
+			t.Errorf("in %d: %q", most, got)
 		}
 	}
 }
