@@ -135,11 +135,11 @@ func (m *screen) restore() {
 	m.aside = ""
 }
 
-// typed passes keys on that are no answers, with what seemed to begin one.
+// typed passes keys on that are no answers.
 func (m *screen) typed(q *ask.Question, keys ...tea.KeyPressMsg) tea.Cmd {
 	q.PutOff(m.now)
 	var cmds []tea.Cmd
-	for _, k := range append(q.Typed(), keys...) {
+	for _, k := range keys {
 		cmds = append(cmds, m.line(k))
 	}
 	return tea.Batch(cmds...)

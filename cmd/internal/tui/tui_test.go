@@ -193,14 +193,6 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		t.Errorf("slow words: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
 	}
 
-	m, q = asking()
-	m.key(key("a"))
-	m.key(key("a"))
-	m.key(key("h"))
-	if len(q.Answer) != 0 || m.edit.Text() != "aah" {
-		t.Errorf("aah: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
-	}
-
 	m, _ = asking()
 	late := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
 	m.line(key("g"))

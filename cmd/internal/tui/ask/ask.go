@@ -47,7 +47,6 @@ type state int
 
 const (
 	byKey    state = iota // one key
-	byAll                 // the second key of "everything"
 	byReason              // why not
 	byEdit                // the command, or the arguments
 	byLine                // an answer in words
@@ -66,8 +65,7 @@ type Question struct {
 	Outside bool             // the call is to be edited in the user's editor
 
 	at    state
-	armed time.Time       // from when on a key is an answer
-	all   tea.KeyPressMsg // the first key of "everything"
+	armed time.Time // from when on a key is an answer
 	help  bool
 	line  editor.Editor
 	note  string // why the last key was no answer
@@ -82,7 +80,6 @@ const approveHelp = `y  run this call once
 t  run it, and exactly this call again in this task, without a question
 p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
 w  run it, and exactly this call again in this directory, in every task, without a question; 'anamnesis rules' takes it back
-a  run everything in this task without a question; asks once more
 n  do not run it; you may give the model a reason
 e  edit the command, or the file or patch in $EDITOR; you are asked again with the result`
 
@@ -118,29 +115,16 @@ func (q *Question) PutOff(now time.Time) { q.armed = now.Add(typing) }
 
 // LetsRun reports whether a key would let the call run at once.
 func (q *Question) LetsRun(k tea.KeyPressMsg) bool {
-	keys := map[state][]string{byKey: {"y", "t", "p", "w"}, byAll: {"a"}}
-	return q.Kind == OfCall && slices.Contains(keys[q.at], strings.ToLower(k.Text))
-}
-
-// Typed takes the question back to its first key. It returns the key that began "everything" if the
-// question waited for the second one.
-func (q *Question) Typed() (began []tea.KeyPressMsg) {
-	if q.at == byAll {
-		q.at, began = byKey, []tea.KeyPressMsg{q.all}
-	}
-	return began
+	return q.Kind == OfCall && q.at == byKey && slices.Contains([]string{"y", "t", "p", "w"}, strings.ToLower(k.Text))
 }
 
 // Handles reports whether a key belongs to the question: a letter that is no answer does not, nor does
 // a key that changes a draft.
 func (q *Question) Handles(k tea.KeyPressMsg) bool {
-	switch {
-	case q.at == byAll:
-		return k.Text == "" || strings.ToLower(k.Text) == "a"
-	case q.at == byKey && q.Draft:
-		return false
+	if q.at != byKey {
+		return true
 	}
-	return q.at != byKey || k.Text == "" || strings.Contains("ytpwane?", strings.ToLower(k.Text)) || q.Whole(k) != nil
+	return !q.Draft && (k.Text == "" || strings.Contains("ytpwne?", strings.ToLower(k.Text)) || q.Whole(k) != nil)
 }
 
 // Whole returns everything that the question is about if a key asks for it.
@@ -156,7 +140,7 @@ func (q *Question) Interruptible() bool { return q.at == byKey || q.at == byLine
 
 // Paste inserts a text where words are entered, and reports whether they are.
 func (q *Question) Paste(text string, now time.Time) bool {
-	if !q.Armed(now) || q.at == byKey || q.at == byAll {
+	if !q.Armed(now) || q.at == byKey {
 		return false
 	}
 	q.line.Paste(text)
@@ -172,17 +156,11 @@ func (q *Question) ask(at state, text string) {
 
 // Press handles a key and reports whether the question is answered.
 func (q *Question) Press(k tea.KeyPressMsg) bool {
-	if q.at == byReason || q.at == byEdit || q.at == byLine {
+	if q.at != byKey {
 		return q.pressLine(k)
 	}
 	name := strings.ToLower(k.Text)
 	q.note = ""
-	if q.at == byAll {
-		if q.at = byKey; name == "a" {
-			return q.say(gate.Answer{Allow: true, ForTask: true})
-		}
-		return false
-	}
 	if q.Kind == OfTrust && name != "y" && name != "n" {
 		name = "?"
 	}
@@ -198,8 +176,6 @@ func (q *Question) Press(k tea.KeyPressMsg) bool {
 			return q.say(gate.Answer{Allow: true, Like: true})
 		}
 		q.note = "no pattern fits this call; t allows exactly this in the task"
-	case "a":
-		q.at, q.all = byAll, k
 	case "n":
 		if q.Kind == OfTrust {
 			return q.say(gate.Answer{})
@@ -291,7 +267,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	prompt := ""
 	switch q.at {
 	case byKey:
-		answers := []string{"y once", "t this in the task", "w always here", "a everything", "n no", "e edit", "? help"}
+		answers := []string{"y once", "t this in the task", "w always here", "n no", "e edit", "? help"}
 		if width < 40 { // the others go first
 			answers = slices.Delete(answers, 2, 3)
 		}
@@ -311,9 +287,6 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 			answers[len(answers)-1] = "…"
 		}
 		return atEnd(append(lines, offered(answers, width)...))
-	case byAll:
-		return atEnd(append(lines, paint.Wrap(
-			paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...))
 	case byReason:
 		prompt = "the reason, for the model (Enter: none, Esc goes back)"
 	case byEdit:
