@@ -23,6 +23,7 @@ const (
 	hintJump  = "Esc again to jump back"
 
 	hintInterrupt = "interrupting; what has begun is recorded"
+	hintCleared   = "cleared; ↑ brings it back"
 )
 
 // key passes a key to the question, the list or the line.
@@ -59,10 +60,6 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.edit.Searching() && name != "enter" {
 		return m.line(k)
 	}
-	if name == "ctrl+s" && m.aside != "" {
-		m.restore()
-		return nil
-	}
 	if name == "alt+esc" && !m.running && !m.opening { // twice at once
 		return m.pickStep()
 	}
@@ -83,9 +80,10 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 // questionKey handles a key while a question is shown: it answers, or it is typed into the line.
 func (m *screen) questionKey(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
-	if !m.edit.Empty() && (name == "ctrl+s" || name == "ctrl+u") {
-		m.setAside(name == "ctrl+s")
+	if !m.edit.Empty() && name == "ctrl+u" {
+		m.edit.Submit()
 		q.Draft = false
+		m.say(hintCleared)
 		return nil
 	}
 	if !q.Armed(m.now) { // still typing the line
@@ -111,28 +109,6 @@ func (m *screen) questionKey(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 		return tea.Tick(ask.HoldTime, func(time.Time) tea.Msg { return settledMsg{q, &k} })
 	}
 	return m.answer(q, k)
-}
-
-// setAside empties the line. If back is set, its text returns when no question waits.
-func (m *screen) setAside(back bool) {
-	if back {
-		m.aside = strings.TrimSpace(m.aside + "\n" + m.edit.Text())
-	}
-	m.edit.Edit("")
-}
-
-// bringBack restores what was set aside once the turn has ended: within the turn the next
-// question would find the line filled again.
-func (m *screen) bringBack() {
-	if m.aside != "" && m.question() == nil && !m.running && !m.opening {
-		m.restore()
-	}
-}
-
-// restore puts what was set aside back into the line.
-func (m *screen) restore() {
-	m.edit.Edit(strings.TrimSpace(m.aside + "\n" + m.edit.Text()))
-	m.aside = ""
 }
 
 // typed passes keys on that are no answers.
@@ -241,7 +217,7 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 		m.pick = nil
 	case !m.edit.Empty():
 		m.edit.Submit()
-		m.say("cleared; ↑ brings it back")
+		m.say(hintCleared)
 	default:
 		m.say(hintLeave)
 	}

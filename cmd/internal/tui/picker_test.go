@@ -170,10 +170,6 @@ func TestLinesBesideTheInput(t *testing.T) {
 	if got := lines(m.queued()); got != "" {
 		t.Errorf("nothing waits: %q", got)
 	}
-	m.aside = "one\ntwo"
-	if got := lines(m.queued()); !strings.HasPrefix(got, "set aside: one") || !strings.HasSuffix(got, "  (Ctrl-S brings it back)") {
-		t.Errorf("a line set aside: %q", got)
-	}
 	m.hint, m.hinted = "press again", m.now.Add(1-hintFor)
 	if got := lines(m.status()); got != "press again" {
 		t.Errorf("within its time the hint is %q", got)

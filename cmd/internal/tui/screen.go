@@ -60,7 +60,6 @@ type screen struct {
 	held      *tea.KeyPressMsg // an answer, until ask.HoldTime has passed
 	wrote     time.Time        // when a text was typed last
 	unknown   string           // a line that is no command; entered again it is text
-	aside     string           // a text that returns to the line when the turn has ended
 	pick      *picker
 	plan      string // the agent's, which waits to be accepted
 	reply     reply
@@ -119,7 +118,6 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.now = time.Now()
 	m.frame.Ready()
 	cmd := m.handle(msg)
-	m.bringBack()
 	m.flush(m.now)
 	return m, tea.Batch(cmd, m.tick())
 }

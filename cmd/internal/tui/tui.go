@@ -222,8 +222,7 @@ func (m *screen) quit() tea.Cmd {
 
 // unsent adds text that was typed and not sent to the history, and returns it.
 func (m *screen) unsent() string {
-	text := joined(joined(m.queue.Drain(), m.aside), m.edit.Text())
-	m.aside = ""
+	text := joined(m.queue.Drain(), m.edit.Text())
 	if text != "" {
 		m.edit.Remember(text)
 	}

@@ -205,32 +205,18 @@ func TestTypingIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestLineAside: a line that was set aside or cleared before an answer comes back after the turn
-// only if it was set aside; while the agent works, it comes back at once.
-func TestLineAside(t *testing.T) {
-	for name, back := range map[string]string{"s": "one\ntwo", "u": ""} { // set aside, or cleared
-		m, q := asking()
-		m.edit.Edit("one\ntwo")
-		m.key(tea.KeyPressMsg{Code: rune(name[0]), Mod: tea.ModCtrl})
-		if m.bringBack(); !m.edit.Empty() {
-			t.Errorf("ctrl+%s: the line holds %q", name, m.edit.Text())
-		}
-		m.running = true
-		m.key(key("y"))
-		m.settled(settledMsg{q, m.held})
-		if m.bringBack(); !m.edit.Empty() {
-			t.Errorf("ctrl+%s: within the turn the line holds %q", name, m.edit.Text())
-		}
-		m.running = false
-		if m.bringBack(); len(q.Answer) != 1 || m.edit.Text() != back {
-			t.Errorf("ctrl+%s: answered %d times, the line holds %q", name, len(q.Answer), m.edit.Text())
-		}
+// TestLineCleared: a line that was cleared before an answer is in the history.
+func TestLineCleared(t *testing.T) {
+	m, q := asking()
+	m.edit.Edit("one\ntwo")
+	m.key(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl})
+	if !m.edit.Empty() {
+		t.Errorf("the line holds %q", m.edit.Text())
 	}
-
-	m, _ := asking()
-	m.questions, m.running, m.aside = nil, true, "one"
-	if m.key(tea.KeyPressMsg{Code: 's', Mod: tea.ModCtrl}); m.edit.Text() != "one" || m.aside != "" {
-		t.Errorf("ctrl+s while the agent works: the line holds %q", m.edit.Text())
+	m.key(key("y"))
+	m.settled(settledMsg{q, m.held})
+	if m.line(tea.KeyPressMsg{Code: tea.KeyUp}); len(q.Answer) != 1 || m.edit.Text() != "one\ntwo" {
+		t.Errorf("answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
 	}
 }
 

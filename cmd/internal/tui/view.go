@@ -168,7 +168,7 @@ func (m *screen) beside() (lines []string) {
 	return lines
 }
 
-// queued returns the lines of the waiting messages and of a text that is set aside.
+// queued returns the lines of the waiting messages.
 func (m *screen) queued() (lines []string) {
 	add := func(text, how string) {
 		lines = append(lines, paint.Faint.Render(paint.Cut(oneLine(clean(text)), m.width-len(how))+how))
@@ -180,9 +180,6 @@ func (m *screen) queued() (lines []string) {
 			how = "  (↑ edits it)"
 		}
 		add("queued: "+text, how)
-	}
-	if m.aside != "" {
-		add("set aside: "+m.aside, "  (Ctrl-S brings it back)")
 	}
 	return lines
 }

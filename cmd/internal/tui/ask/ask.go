@@ -282,7 +282,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		}
 		switch {
 		case q.Draft:
-			answers = []string{"Enter sends your line", "Ctrl-S sets it aside", "Ctrl-U clears it", "Esc ends the turn"}
+			answers = []string{"Enter sends your line", "Ctrl-U clears it", "Esc ends the turn"}
 		case now.Before(q.armed):
 			answers[len(answers)-1] = "…"
 		}
