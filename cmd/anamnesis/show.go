@@ -46,7 +46,7 @@ func (a *app) showCommand() *cobra.Command {
 		}
 		return a.showOp(svc.Home, task, seq)
 	})
-	cmd.Flags().BoolVar(&transcript, "transcript", false, "print the conversation as markdown, as /export writes it")
+	cmd.Flags().BoolVar(&transcript, "transcript", false, "print the conversation as markdown")
 	return a.jsonFlag(cmd, "a JSON object")
 }
 

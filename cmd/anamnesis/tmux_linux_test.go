@@ -311,16 +311,6 @@ func TestSeat(t *testing.T) {
 	}
 	d.types("/compact\n")
 	d.sees("nothing to compact: a block would be longer")
-	d.types("/export ../talk.md\n")
-	d.sees("written to ../talk.md")
-	talk, err := os.ReadFile(filepath.Join(d.dir, "talk.md"))
-	for _, text := range []string{"## User\n\nfix the parser", "leave it at one", "- `Bash(ls *.go | grep parse)` (exit 0)", "It stays at **1**.", "> jump from step 6 to step 0"} {
-		if err != nil || !strings.Contains(string(talk), text) {
-			t.Errorf("the export lacks %q (%v):\n%s", text, err, talk)
-		}
-	}
-	d.types("/export\n")
-	d.sees("written to " + d.dir + "/")
 	d.types("half a line")
 	d.sees("> half a line")
 	d.press("C-c")

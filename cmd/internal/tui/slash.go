@@ -59,8 +59,6 @@ func verbs() []verb {
 		{"/context", "[STEP]", "the same as /why", 0, (*screen).whyVerb},
 		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
 		{"/compact", "", "compact all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
-		{"/export", "[FILE]", "write the conversation as markdown (default: a temporary file)", 1,
-			(*screen).exportVerb},
 		{"/model", "[NAME]", "list the models known, or change it from the next request on", 2, (*screen).modelVerb},
 		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 0, (*screen).approvalVerb},
 		{"/plan", "", "begin or end plan mode: the agent only reads and asks, and makes a plan (Shift-Tab)", 0,

@@ -3,8 +3,6 @@
 package report
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -138,27 +136,5 @@ func TestCards(t *testing.T) {
 	want := "recalled c1  go cents\nwritten  c2\nwritten  c3\n'anamnesis kb show ID'"
 	if err != nil || !strings.HasPrefix(paint.Strip(got), want) {
 		t.Errorf("%q, %v", paint.Strip(got), err)
-	}
-}
-
-// TestExport: a transcript is written to a new file, never over one.
-func TestExport(t *testing.T) {
-	svc := service(t, reply("why"))
-	t.Setenv("TMPDIR", t.TempDir())
-	name := filepath.Join(t.TempDir(), "out.md")
-	for _, to := range []string{name, ""} {
-		path, err := Export(svc, "t", to)
-		if err != nil || to != "" && path != to {
-			t.Fatal(path, err)
-		}
-		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "go") {
-			t.Errorf("%s: %q, %v", path, text, err)
-		}
-	}
-	if _, err := Export(svc, "t", name); err == nil || !strings.HasSuffix(err.Error(), "out.md exists; '/export FILE' names another") {
-		t.Error(err)
-	}
-	if _, err := Export(svc, "t", filepath.Join(name, "below")); err == nil {
-		t.Error("a transcript below a file")
 	}
 }

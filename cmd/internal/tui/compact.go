@@ -3,17 +3,13 @@
 package tui
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/cmd/internal/tui/paint"
-	"anamnesis/cmd/internal/tui/report"
 	"anamnesis/orchestrator/memory"
 )
 
@@ -43,21 +39,4 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 		return doneMsg{fmt.Sprintf("the context has %s tokens, before %s; /why lists it", paint.Count(after),
 			paint.Count(before)), err}
 	}
-}
-
-// exportVerb writes the conversation to a new file, by default outside of the project.
-func (m *screen) exportVerb(args []string) tea.Cmd {
-	svc, task := m.o.Service, m.o.Task
-	dir := cmp.Or(m.info.Dir, m.o.Request.Dir)
-	return m.withTask(func() (string, error) {
-		path, err := report.Export(svc, task, strings.Join(args, " "))
-		if err != nil {
-			return "", err
-		}
-		text := "written to " + clean(path)
-		if full, err := filepath.Abs(path); err == nil && strings.HasPrefix(full, dir+"/") {
-			text += "; in this directory it counts as a change of yours, which jumps keep"
-		}
-		return paint.Faint.Render(text), nil
-	})
 }
