@@ -124,6 +124,9 @@ type Outcome struct {
 	Note string
 }
 
+// Overdue is the note on a command that a [Deadline] ended.
+const Overdue = "the command was ended: the bucket that keeps the task could not be reached in time"
+
 // ErrNoSupervisor: this program starts itself as the supervisor of its commands, and its main
 // would not notice.
 var ErrNoSupervisor = errors.New("this program's main does not call guard.SuperviseMain; call it before anything else in main")

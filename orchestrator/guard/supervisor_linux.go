@@ -123,7 +123,7 @@ func supervise() int {
 	ended := watch(pid, r.Timeout, stop, reachesOnlyOwn(r.Confine))
 	select {
 	case <-passed:
-		ended.Note = "the command was ended: the bucket that keeps the task could not be reached in time"
+		ended.Canceled, ended.Note = false, Overdue
 	default:
 	}
 	// Nothing writes any more except processes that could not be ended: the outputs end with

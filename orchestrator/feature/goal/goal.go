@@ -162,6 +162,9 @@ func (c *Checker) run(ctx context.Context, command, earlier string, longest time
 		late := time.AfterFunc(slow, func() { c.shows(op.Call{Name: "the check"}, quote.Squash(command)+" is still running") })
 		defer late.Stop()
 	}
+	if err := c.place.Journal.Safe(ctx); err != nil && ctx.Err() == nil { // before it, no command may run
+		return check, err
+	}
 	var res tool.Result
 	forked, ok := box.InFork(fork)
 	switch {
@@ -182,6 +185,9 @@ func (c *Checker) run(ctx context.Context, command, earlier string, longest time
 	}
 	if err != nil && ctx.Err() == nil {
 		return check, fmt.Errorf("run the check %q: %w", command, err)
+	}
+	if res.Display == guard.Overdue { // which says nothing of what is checked
+		return c.run(ctx, command, earlier, longest)
 	}
 	check.Check, check.stdout = op.Check{Command: command, Exit: -1, Text: tail(res.Text)}, res.Stdout
 	if res.Exit != nil {
