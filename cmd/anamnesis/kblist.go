@@ -9,21 +9,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 )
 
 func (a *app) kbListCommand(dir *string) *cobra.Command {
-	var filter cardfile.Filter
+	var states []string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the cards, newest first",
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
-			if err := filter.Check(); err != nil {
-				return err
+			for _, s := range states {
+				if !card.State(s).Valid() {
+					return exit.Usagef("--state %s: unknown; use draft, reviewed, retired or superseded", s)
+				}
 			}
-			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.Shows(e) })
+			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool {
+				return len(states) > 0 && !slices.Contains(states, string(e.State))
+			})
 			return a.show(map[string]any{"cards": entries, "broken": cardfile.Broken(store)}, func() {
 				for _, e := range entries {
 					a.println(view.Fit(a.stdout, e.Created.Format(time.DateOnly)+"  "+e.ID+"  "+view.Clean(e.Topic)+" ("+show.Marks(store, e)+")"))
@@ -32,8 +38,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().StringSliceVar(&filter.States, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
-	cmd.Flags().BoolVar(&filter.Expired, "expired", false, "only cards past their date")
+	cmd.Flags().StringSliceVar(&states, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
 	return cmd
 }
 

@@ -19,7 +19,7 @@ func (a *app) opsCommand() *cobra.Command {
 		Use:   "ops",
 		Short: "Read, verify and follow an operation stream",
 	}
-	cmd.AddCommand(a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand())
+	cmd.AddCommand(a.opsCatCommand(), a.opsVerifyCommand())
 	return cmd
 }
 
@@ -40,45 +40,21 @@ func (a *app) opsVerb(cmd *cobra.Command, do func(ctx context.Context, dir strin
 func (a *app) opsCatCommand() *cobra.Command {
 	var kind string
 	var after uint64
+	var follow bool
 	cmd := &cobra.Command{
 		Use:   "cat --dir DIR",
 		Short: "Print the operations of a stream, all or those of a kind",
 	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false,
+		"print new operations as they are written, until interrupted; those not known to be durable yet are marked")
 	cmd.Flags().Uint64Var(&after, "after", 0, "print only operations after this number")
 	cmd.Flags().StringVar(&kind, "kind", "", "only operations of this kind")
-	return a.opsVerb(cmd, func(_ context.Context, dir string) error {
-		torn, err := stream.Cat(a.stdout, dir, after, kind, a.json)
+	return a.opsVerb(cmd, func(ctx context.Context, dir string) error {
+		torn, err := stream.Cat(ctx, a.stdout, dir, after, kind, a.json, follow)
 		if torn != nil {
 			a.notef("the end is torn, or being written: %s", torn)
 		}
 		return err
-	})
-}
-
-func (a *app) opsFollowCommand() *cobra.Command {
-	var after uint64
-	cmd := &cobra.Command{
-		Use:   "follow --dir DIR",
-		Short: "Print the operations of a stream, and new ones as they come",
-		Long: `Print the operations of a stream, and new ones as they are written, until interrupted.
-Operations that are not known to be durable yet are marked.`,
-	}
-	cmd.Flags().Uint64Var(&after, "after", 0, "print only operations after this number")
-	return a.opsVerb(cmd, func(ctx context.Context, dir string) error {
-		r, err := opstream.OpenReader(dir, nil)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		for rec, err := range r.Follow(ctx, after) {
-			if err != nil {
-				return err
-			}
-			if err := stream.Print(a.stdout, rec, a.json); err != nil {
-				return err
-			}
-		}
-		return nil
 	})
 }
 

@@ -5,6 +5,7 @@ package stream
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,10 +50,12 @@ func Print(w io.Writer, rec opstream.Record, asJSON bool) error {
 	return nil
 }
 
-// Cat prints the records of the stream in dir after a number, all or those of a kind.
+// Cat prints the records of the stream in dir after a number, all or those of a kind, and with follow new ones
+// until ctx ends.
 // Damage of one record does not keep the others from being printed; torn is the end that could not be
 // read, where nothing else was damaged.
-func Cat(w io.Writer, dir string, after uint64, kind string, asJSON bool) (torn *opstream.Torn, err error) {
+func Cat(ctx context.Context, w io.Writer, dir string, after uint64, kind string, asJSON, follow bool) (
+	torn *opstream.Torn, err error) {
 	r, err := opstream.OpenReader(dir, nil)
 	if err != nil {
 		return nil, err
@@ -60,7 +63,11 @@ func Cat(w io.Writer, dir string, after uint64, kind string, asJSON bool) (torn 
 	defer r.Close()
 	out := bufio.NewWriter(w)
 	var damage []error
-	for rec, err := range r.Since(after) {
+	records := r.Since(after)
+	if follow {
+		records = r.Follow(ctx, after)
+	}
+	for rec, err := range records {
 		if err != nil { // of one record's blob alone, or the end of what can be read
 			damage = append(damage, err)
 			continue
@@ -71,14 +78,20 @@ func Cat(w io.Writer, dir string, after uint64, kind string, asJSON bool) (torn 
 		if err := Print(out, rec, asJSON); err != nil {
 			return nil, err
 		}
+		if follow {
+			_ = out.Flush() // the next one returns the error, too
+		}
 	}
 	if err := out.Flush(); err != nil {
 		return nil, fmt.Errorf("print: %w", err)
 	}
-	if len(damage) == 0 {
-		return r.Torn(), nil
+	switch {
+	case len(damage) > 0:
+		return nil, first(damage)
+	case follow:
+		return nil, nil
 	}
-	return nil, first(damage)
+	return r.Torn(), nil
 }
 
 // first returns the first of several faults, with how many more there are.

@@ -30,7 +30,7 @@ func TestCat(t *testing.T) {
 		{1, "x.b", true, []string{`{"seq":2,"ts":"|","kind":"x.b","step":0,"tok":0,"durable":true,"body":{"n":"<2>"}}`}},
 	} {
 		var out strings.Builder
-		torn, err := Cat(&out, dir, tt.after, tt.kind, tt.asJSON)
+		torn, err := Cat(t.Context(), &out, dir, tt.after, tt.kind, tt.asJSON, false)
 		if err != nil || torn != nil {
 			t.Fatal(torn, err)
 		}
@@ -64,7 +64,7 @@ func TestCat(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if torn, err := Cat(&out, dir, 0, "", false); err != nil || torn == nil || strings.Count(out.String(), "\n") != 3 {
+	if torn, err := Cat(t.Context(), &out, dir, 0, "", false, false); err != nil || torn == nil || strings.Count(out.String(), "\n") != 3 {
 		t.Errorf("%v, %v:\n%s", torn, err, &out)
 	}
 }
