@@ -48,7 +48,7 @@ func TestCat(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Cat(brokenPipe{}, dir, 0, "", false); !errors.Is(err, io.ErrClosedPipe) {
+	if _, err := Cat(t.Context(), brokenPipe{}, dir, 0, "", false, false); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("to a closed pipe: %v", err)
 	}
 	segments, err := filepath.Glob(filepath.Join(dir, "ops", "*"))
