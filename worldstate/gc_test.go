@@ -142,6 +142,37 @@ func TestGCTasks(t *testing.T) {
 	b.fsck()
 }
 
+// TestGCKeepsFirstFiles: what a directory held before the first restore into it stays, though the store, which another
+// machine filled, had no snapshot of it.
+func TestGCKeepsFirstFiles(t *testing.T) {
+	b := newBench(t, nil)
+	b.write("theirs", "1")
+	first := b.save()
+	b.must(b.w.Close())
+	packs := t.TempDir()
+	_, err := Export(context.Background(), b.store, first.ID, packs)
+	b.must(err)
+	moved := b.dir
+	b.dir, b.store = filepath.Join(t.TempDir(), "other"), filepath.Join(t.TempDir(), "store")
+	b.must(Import(context.Background(), b.store, "t", packs, []ID{first.ID}))
+	b.must(os.Mkdir(b.dir, 0o755))
+	b.write("mine", "2")
+	b.open(&Options{Task: "t", Moved: []string{moved}})
+	res, err := b.w.RestoreTo(context.Background(), first.ID, RestoreOptions{PlanOptions: PlanOptions{OverwriteEdits: true}})
+	b.must(err)
+	b.write("theirs", "3")
+	_, err = b.w.Save(context.Background(), SaveOptions{Parent: first.ID, Ref: "2"})
+	b.must(err)
+	b.gc(nil)
+	id, err := b.w.Resolve(context.Background(), string(res.Source)[:minPrefix])
+	if err != nil || id != res.Source {
+		t.Fatalf("Resolve = %s, %v; want %s", id, err, res.Source)
+	}
+	if got := lookAtSnapshot(t, b.w, id)["mine"]; !strings.Contains(got, "2") {
+		t.Errorf("the snapshot has %q", got)
+	}
+}
+
 // TestGCKilled kills a collection at points of it, at every one in the nightly run: all that is kept is there,
 // and the next collection leaves one pack and nothing else.
 func TestGCKilled(t *testing.T) {

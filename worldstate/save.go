@@ -243,10 +243,12 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 		return Snapshot{}, err
 	}
 	set := map[string]gitfmt.Hash{refs.WorldPrefix + w.key: c.Id, refs.Latest: c.Id}
-	if o.beforeRestore && parent != nil {
-		set = map[string]gitfmt.Hash{}
-		if c.Id != parent.Id {
-			set[beforeRef(w.opts.Task, c)] = c.Id // so that git keeps it
+	if o.beforeRestore {
+		if parent != nil {
+			clear(set)
+		}
+		if parent == nil || c.Id != parent.Id {
+			set[beforeRef(w.opts.Task, c)] = c.Id // so that it is kept
 		}
 	}
 	if o.Ref != "" {

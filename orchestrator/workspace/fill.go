@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -45,7 +46,8 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 	}
 	text := fmt.Sprintf("[FILES] This task continues on another machine. The files in %s are those of the end of step %d.", p.Dir, s.Current)
 	if len(lost) > 0 {
-		text += " These calls returned after that, and what they changed is gone. Do again what is still needed:\n- " +
+		text += " These calls returned after that. What they changed in the directory is gone, what they did elsewhere is not. " +
+			"Do again what is still needed:\n- " +
 			strings.Join(notice.FirstN(lost, notice.MaxListed), "\n- ") + "\n"
 	}
 	text += " Processes that ran, files that git ignores and files outside the directory did not come along."
@@ -68,12 +70,13 @@ func (p *Place) lostCalls(since worldstate.ID) (lost []string, err error) {
 		return nil, err
 	}
 	for _, o := range ops {
+		if slices.Contains(op.Snapshots(o.Body), string(since)) {
+			lost = nil
+		}
 		switch b := o.Body.(type) {
-		case *op.WorldSaved, *op.WorldChanged:
-			for _, id := range op.Snapshots(b) {
-				if worldstate.ID(id) == since {
-					lost = nil
-				}
+		case *op.JumpDone:
+			if !b.Abandoned { // it took back what they changed
+				lost = nil
 			}
 		case *op.ToolCalled:
 			if b.Changes {
