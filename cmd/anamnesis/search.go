@@ -20,7 +20,6 @@ import (
 func (a *app) searchCommand() *cobra.Command {
 	var q search.Query
 	var here bool
-	var since string
 	cmd := &cobra.Command{
 		Use:   "search WORDS…",
 		Short: "Find what was asked, done and met in all tasks and imported sessions",
@@ -33,9 +32,6 @@ and by its parts. The index is search.db in the state folder, which can be delet
 the last one.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) (err error) {
-			if q.Since, err = parseSince(since, time.Now()); err != nil {
-				return err
-			}
 			if q.Most < 1 || q.Most > 1000 {
 				return exit.Usagef("-n %d: want 1 to 1000", q.Most)
 			}
@@ -58,25 +54,7 @@ the last one.`,
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "tasks of this directory's repository alone")
 	cmd.Flags().BoolVar(&q.Errors, "errors", false, "errors alone")
-	cmd.Flags().StringVar(&since, "since", "", "tasks that went on since a day: 2026-11-02, or 3d for three days ago")
+	cmd.Flags().TimeVar(&q.Since, "since", time.Time{}, []string{time.DateOnly}, "tasks that went on since a `DAY` such as 2026-11-02")
 	cmd.Flags().IntVarP(&q.Most, "number", "n", search.DefaultMost, "how many tasks to show")
 	return a.jsonFlag(cmd, "a JSON object")
-}
-
-// parseSince reads a day, or how many days ago.
-func parseSince(text string, now time.Time) (since time.Time, err error) {
-	if text == "" {
-		return since, nil
-	}
-	if days, found := strings.CutSuffix(text, "d"); found {
-		n, err := strconv.ParseUint(days, 10, 14)
-		since = now.AddDate(0, 0, -int(n))
-		if err == nil {
-			return since, nil
-		}
-	}
-	if since, err = time.ParseInLocation(time.DateOnly, text, time.Local); err != nil {
-		err = exit.Usagef("--since %q: want a day such as 2026-11-02, or 3d for three days ago", text)
-	}
-	return since, err
 }
