@@ -30,6 +30,7 @@ const maxMirrored = 8
 func MirrorHome(b bucket.Bucket, h taskdir.Home) taskdir.Home {
 	sum := sha256.Sum256([]byte(b.String()))
 	h.State = filepath.Join(h.State, mirrorsName, hex.EncodeToString(sum[:8]))
+	h.Remote = b.String()
 	below := h
 	h.Standing = func(task string, st *state.State) string { return standing(below, task, st) }
 	return h
@@ -57,7 +58,9 @@ func Mirror(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string) (
 	group.SetLimit(maxMirrored)
 	for i, name := range names {
 		group.Go(func() error {
-			failed[i] = mirrorTask(ctx, b, h, name, records)
+			if failed[i] = mirrorTask(ctx, b, h, name, records); records && errors.Is(failed[i], ErrNoTask) {
+				failed[i] = nil // its holder died before its first object, or a user made the name
+			}
 			return nil
 		})
 	}
@@ -114,7 +117,7 @@ func standing(h taskdir.Home, task string, st *state.State) string {
 	switch idle := st.Waits(); {
 	case idle && st.Turn.End != nil && st.Turn.End.Reason == "done":
 		return "done"
-	case c != nil && !c.Last.Released && time.Since(c.Last.Time) > DefaultLease:
+	case c != nil && !c.Last.Released && time.Since(c.Last.Time) > max(DefaultLease, c.Last.Lease):
 		return "abandoned"
 	case st.Questions.Open() != nil:
 		return "asking"

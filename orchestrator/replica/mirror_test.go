@@ -90,6 +90,64 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// TestStray: what is no object of ours is passed over, and goes with the task.
+func TestStray(t *testing.T) {
+	ctx, b := context.Background(), shared(t, nil)
+	one, two, reader := newMachine(t), newMachine(t), newMachine(t)
+	os.RemoveAll(two.home.Task(testTask))
+	os.RemoveAll(reader.home.Task(testTask))
+	one.open(b, Cursor{Task: testTask})
+	one.append("task.opened", map[string]string{"task": testTask})
+	one.save("a.txt", "one\n")
+	one.safe()
+	for _, name := range []string{logName(testTask, 1) + "~", logPrefix(testTask) + "foo", logPrefix(testTask) + "7", logPrefix(testTask) + "a/b",
+		logPrefix(testTask) + ".swp", indexPrefix + testTask + "~", indexPrefix + ".swp", indexPrefix + "none"} {
+		if err := b.Put(ctx, name, []byte("stray")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := Pull(ctx, b, two.home, testTask); err != nil || len(p.Aside) > 0 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	one.save("b.txt", "two\n")
+	one.safe()
+	if _, err := Pull(ctx, b, two.home, testTask); err != nil {
+		t.Fatal(err)
+	}
+	one.same(two)
+	reader.home = MirrorHome(b, reader.home)
+	if failed, err := Mirror(ctx, b, reader.home, ""); err != nil || len(failed) > 0 || !reader.home.HasTask(testTask) {
+		t.Errorf("%v, %v", failed, err)
+	}
+	if _, err := Remove(ctx, b, testTask); !errors.Is(err, ErrHeld) {
+		t.Errorf("a task that a process works on is removed: %v", err)
+	}
+	if err := one.holder.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Remove(ctx, b, testTask); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := b.List(ctx, tasksPrefix, ""); err != nil || len(names) > 0 {
+		t.Errorf("left: %q, %v", names, err)
+	}
+}
+
+// TestRemoveHeld: the lease is the holder's, if it is longer than usual.
+func TestRemoveHeld(t *testing.T) {
+	ctx, b := context.Background(), shared(t, nil)
+	for lease, held := range map[time.Duration]bool{time.Minute: false, time.Hour: true} {
+		wrote := About{V: version, Task: testTask, N: 1, Holder: "h", Time: time.Now().Add(-DefaultLease - time.Second), Lease: lease}
+		data, err := encode(wrote, nil)
+		if err = errors.Join(err, b.Put(ctx, logName(testTask, 1), data)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Remove(ctx, b, testTask); errors.Is(err, ErrHeld) != held {
+			t.Errorf("a lease of %v: %v", lease, err)
+		}
+	}
+}
+
 // TestStanding: how a task stands that may run elsewhere.
 func TestStanding(t *testing.T) {
 	ended := func(reason string) *state.State {
@@ -101,6 +159,7 @@ func TestStanding(t *testing.T) {
 	working.Turn.Open, asking.Turn.Open, outage.Turn.Open = true, true, true
 	asking.Questions = state.Questions{{}}
 	outage.Outage = new(state.Outage)
+	long := About{Time: time.Now().Add(-DefaultLease - time.Second), Lease: time.Hour}
 	now, old := About{Time: time.Now()}, About{Time: time.Now().Add(-DefaultLease - time.Second)}
 	released := About{Time: old.Time, Released: true}
 	for name, c := range map[string]struct {
@@ -111,6 +170,7 @@ func TestStanding(t *testing.T) {
 		"works":                    {now, working, "running"},
 		"waits for the provider":   {now, outage, "waiting"},
 		"asks":                     {now, asking, "asking"},
+		"works, with a long lease": {long, working, "running"},
 		"asks, nobody works":       {released, asking, "asking"},
 		"asked, and died":          {old, asking, "abandoned"},
 		"died":                     {old, working, "abandoned"},

@@ -39,6 +39,12 @@ func logPrefix(task string) string { return tasksPrefix + task + "/log/" }
 
 func logName(task string, n uint64) string { return fmt.Sprintf("%s%016d", logPrefix(task), n) }
 
+// isLog reports whether a name is that of an object of the task's log. Users, editors and other programs leave others.
+func isLog(task, name string) bool {
+	n, err := strconv.ParseUint(strings.TrimPrefix(name, logPrefix(task)), 10, 64)
+	return err == nil && name == logName(task, n)
+}
+
 // About describes an object of a log. It is the first file of the object's tar.
 type About struct {
 	V      int    `json:"v"`

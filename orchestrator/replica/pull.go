@@ -40,7 +40,7 @@ func Tasks(ctx context.Context, b bucket.Bucket) ([]string, error) {
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], indexPrefix)
 	}
-	return names, err
+	return slices.DeleteFunc(names, func(name string) bool { return taskdir.CheckTaskID(name) != nil }), err
 }
 
 // Pulled is what Pull did.
@@ -96,6 +96,7 @@ func (p *pull) run(ctx context.Context) error {
 	names, err := patiently(ctx, func() ([]string, error) {
 		return p.bucket.List(ctx, logPrefix(p.Task), logName(p.Task, max(p.Last.N, 1)-1))
 	})
+	names = slices.DeleteFunc(names, func(name string) bool { return !isLog(p.Task, name) })
 	switch {
 	case err != nil:
 		return err

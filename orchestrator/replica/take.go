@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"anamnesis/opstream/durable"
@@ -146,12 +145,12 @@ func Remove(ctx context.Context, b bucket.Bucket, task string) (int, error) {
 	}
 	// A holder creates the next object also if the ones before are gone, and what it then confirms could not be read.
 	if i := len(names) - 1; err == nil {
-		for i > 0 && !strings.HasPrefix(names[i], logPrefix(task)) {
+		for i > 0 && !isLog(task, names[i]) {
 			i--
 		}
 		data, _ := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, names[i]) })
 		last, _, failed := decode(data) // one that cannot be read has no process
-		if ends := last.Time.Add(DefaultLease); failed == nil && !last.Released && time.Now().Before(ends) {
+		if ends := last.Time.Add(max(DefaultLease, last.Lease)); failed == nil && !last.Released && time.Now().Before(ends) {
 			err = fmt.Errorf("%w: one on %s wrote to %s at %s; stop it first, or wait until %s if it is gone",
 				ErrHeld, last.Host, task, last.Time.Local().Format(time.TimeOnly), ends.Local().Format(time.TimeOnly))
 		}

@@ -41,6 +41,8 @@ type Home struct {
 	Secrets []string
 	// ReviewedOnly: tasks are shown reviewed cards only.
 	ReviewedOnly bool
+	// Remote is the bucket whose tasks this home has copies of, to be read; empty: it has tasks of its own.
+	Remote string
 	// Standing says how a task stands if no process of this machine runs it; nil: state.State.Standing does.
 	Standing func(task string, st *state.State) string
 }
