@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,5 +75,19 @@ func TestDetach(t *testing.T) {
 	}
 	if _, err := s.detach(t.Context(), "v1.t", "Go on."); !errors.Is(err, opstream.ErrCorrupt) || h.HasTask("task_3_go") {
 		t.Errorf("damaged: %v", err)
+	}
+}
+
+// TestJoinClose: two errors are one line, in which each is found; a cause that both name is there once.
+func TestJoinClose(t *testing.T) {
+	one, two := errors.New("one"), errors.New("two")
+	for want, errs := range map[string][2]error{"one; two": {one, two}, "one": {one, nil}, "two": {nil, two}, "of one": {fmt.Errorf("of %w", one), one}} {
+		err := JoinClose(errs[0], errs[1])
+		if err == nil || err.Error() != want || errs[0] != nil && !errors.Is(err, errs[0]) || errs[1] != nil && !errors.Is(err, errs[1]) {
+			t.Errorf("%v and %v: %v, want %s", errs[0], errs[1], err, want)
+		}
+	}
+	if err := JoinClose(nil, nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -188,7 +188,11 @@ func release(kept *replica.Holder) error {
 	if kept == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), releaseTime, fmt.Errorf("no answer in %v", releaseTime))
 	defer cancel()
-	return kept.Close(ctx)
+	err := kept.Close(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("the end of the record may be in this home alone: %w", err)
+	}
+	return err
 }

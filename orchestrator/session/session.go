@@ -335,16 +335,19 @@ func (s *Session) close() error {
 	return errors.Join(err, release(s.replica))
 }
 
-// JoinClose joins an error with that of closing a task or a stream after it. A
+// JoinClose joins an error with that of closing a task or a stream after it, in one line. A
 // cause that both name is reported once.
 func JoinClose(err, closed error) error {
 	if errors.Is(err, opstream.ErrPoisoned) && errors.Is(closed, opstream.ErrPoisoned) {
 		return err
 	}
-	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {
+	switch {
+	case err == nil || closed == nil:
+		return cmp.Or(err, closed)
+	case strings.Contains(err.Error(), closed.Error()):
 		return err
 	}
-	return errors.Join(err, closed)
+	return fmt.Errorf("%w; %w", err, closed)
 }
 
 // Tasks lists the tasks, including subagents', the one written last at the end.
