@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/console"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/session"
 )
 
@@ -31,7 +32,7 @@ of 'run'); nothing else begins. 'resume' continues the task.`,
 		if err := svc.Stop(cmd.Context(), task, console.FromTerminal); err != nil {
 			return err
 		}
-		a.printf("%s ends its turn; 'anamnesis resume %s' continues it\n", task, task)
+		a.printf("%s ends its turn; %s continues it\n", task, exit.InBucket("'anamnesis resume "+task+"'", svc.Home.Remote))
 		return nil
 	}))
 }

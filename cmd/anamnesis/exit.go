@@ -26,7 +26,7 @@ func (a *app) exit(err error) int {
 	if exit.Code(err) == exit.Failed && !errors.As(err, new(*exit.Error)) {
 		err = session.HomeFault(a.getenv, err)
 	}
-	code, text := exit.Code(err), exit.Text(err)
+	code, text := exit.Code(err), exit.TextOf(err, a.printer.Remote)
 	if code == exit.Interrupted && errors.Is(err, context.Canceled) {
 		text = exit.WithoutSignal(text)
 	}

@@ -40,6 +40,7 @@ func (a *app) mirrored(cmd *cobra.Command) *cobra.Command {
 		for _, f := range failed {
 			a.warn(f.Error())
 		}
+		a.out().Remote = copies.Home.Remote
 		a.copies, a.mirror = copies, func(ctx context.Context, task string) error {
 			_, _, err := svc.Mirror(ctx, address, task)
 			return err

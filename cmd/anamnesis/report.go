@@ -23,7 +23,7 @@ cost. Each line names the operation that it rests on: 'anamnesis show TASK SEQ' 
 			return err
 		}
 		return a.show(r, func() {
-			a.printf("%s", reportview.Text(r, reportview.Options{Long: long, Markdown: md, Columns: a.tty().Width()}))
+			a.printf("%s", reportview.Text(r, reportview.Options{Long: long, Markdown: md, Columns: a.tty().Width(), Remote: a.printer.Remote}))
 		})
 	})
 	cmd.Flags().BoolVar(&long, "long", false, "all lines of each list, uncut")

@@ -68,7 +68,7 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 				next = fmt.Sprintf("it goes on when task %s has ended, which works in its directory", busy.Task)
 			}
 			if !running {
-				next = fmt.Sprintf("'anamnesis resume %s' continues it", task)
+				next = exit.InBucket("'anamnesis resume "+task+"' continues it", svc.Home.Remote)
 			}
 			a.printf("answered %s; %s\n", task, next)
 			return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream"
+	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
@@ -45,6 +46,26 @@ func TestWithoutSignal(t *testing.T) {
 	} {
 		if got := WithoutSignal(text); got != want {
 			t.Errorf("WithoutSignal(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestInBucket: what a user is told to run about a task in a bucket names the bucket; a command that knows no buckets is
+// not named.
+func TestInBucket(t *testing.T) {
+	for _, tt := range []struct {
+		err         error
+		here, there string
+	}{
+		{remedy.With(taskdir.ErrNotLive, remedy.Request, "t"), `; 'anamnesis resume t "…"' continues it with your words`,
+			`; 'anamnesis resume --remote s3://b/p t "…"' continues it with your words`},
+		{remedy.With(taskdir.ErrNotLive, remedy.ListTasks, ""), "; 'anamnesis tasks' lists them", "; 'anamnesis tasks --remote s3://b/p' lists them"},
+		{remedy.With(taskdir.ErrNotLive, remedy.Salvage, "t"), "; 'anamnesis doctor t' lists what is intact, and copies it", ""},
+		{remedy.With(taskdir.ErrNotLive, remedy.OtherModel, ""), "; --model names another", "; --model names another"},
+		{taskdir.ErrNotLive, "", ""},
+	} {
+		if here, got := Text(tt.err), TextOf(tt.err, "s3://b/p"); here != taskdir.ErrNotLive.Error()+tt.here || got != taskdir.ErrNotLive.Error()+tt.there {
+			t.Errorf("%q and %q, want %q and %q", here, got, tt.here, tt.there)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package exit
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"anamnesis/anamnesis/shell"
@@ -17,16 +18,36 @@ import (
 )
 
 // Text words an error for the command line: what, where and the remedy.
-func Text(err error) string {
+func Text(err error) string { return TextOf(err, "") }
+
+// TextOf is Text of an error about a bucket's task, whose remedy must work there; an empty bucket: about this home's.
+func TextOf(err error, bucket string) string {
 	text := err.Error()
 	var set *session.SettingError
 	if errors.As(err, &set) {
 		text = strings.Replace(text, set.Error(), "--"+set.Error(), 1)
 	}
-	if help := remedyOf(err); help != "" {
+	help := remedyOf(err)
+	if there := InBucket(help, bucket); there != help || bucket == "" || !strings.Contains(help, "'anamnesis ") {
+		help = there
+	} else {
+		help = "" // that command knows no buckets
+	}
+	if help != "" {
 		text += "; " + help
 	}
 	return text
+}
+
+// onTasks finds the commands that can be about a bucket's tasks.
+var onTasks = regexp.MustCompile(`\banamnesis (answer|jump|report|resume|run|say|show|tasks|timeline)\b`)
+
+// InBucket makes the commands that a text of this program names be about a bucket's tasks; an empty bucket: this home's.
+func InBucket(text, bucket string) string {
+	if bucket == "" {
+		return text
+	}
+	return onTasks.ReplaceAllStringFunc(text, func(s string) string { return s + " --remote " + shell.QuoteIfNeeded(bucket) })
 }
 
 // remedyOf returns the remedy for an error in verbs and flags; empty if none is known.

@@ -225,7 +225,7 @@ func (s *Server) showReport(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := reportView{Path: taskPath(id)}
-	for _, part := range reportview.Sections(t, reportview.Options{Long: r.URL.Query().Has("long")}) {
+	for _, part := range reportview.Sections(t, reportview.Options{Long: r.URL.Query().Has("long"), Remote: s.tasks.Home.Remote}) {
 		switch name, _, _ := strings.Cut(part.Name, " ("); name {
 		case "Paths left", "Still to do": // the lists of jumps and of what is to do stand beside it
 			continue

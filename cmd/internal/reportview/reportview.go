@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/testrun"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
@@ -33,7 +34,8 @@ type Options struct {
 	Markdown bool
 	Columns  int // of a line; 0: 120
 	// End: the report follows the turn's own end, which has shown the answer or why there is none.
-	End bool
+	End    bool
+	Remote string // the bucket that keeps the task; empty: this home does
 }
 
 // Item is one line and the operation that it rests on; 0: none.
@@ -188,7 +190,7 @@ func (v *view) asked(r *report.Report) {
 // questions adds the open question, with the command that answers it, and those before.
 func (v *view) questions(r *report.Report) {
 	if q := r.Asks(); q != nil && !v.End {
-		v.add("Asks", Item{q.Text, q.Op}, Item{Text: fmt.Sprintf("anamnesis answer %s %s", r.Task, question.Choices(&q.Asked))})
+		v.add("Asks", Item{q.Text, q.Op}, Item{Text: fmt.Sprintf("%s %s %s", exit.InBucket("anamnesis answer", v.Remote), r.Task, question.Choices(&q.Asked))})
 	}
 	closed := slices.DeleteFunc(slices.Clone(r.Questions), func(q report.Question) bool { return q.Open })
 	v.list("Questions", "before", len(closed), func(i int) Item {
@@ -232,7 +234,7 @@ func (v *view) outcome(r *report.Report) {
 		v.add(name, Item{"the agent: " + said, r.Answer.Op})
 	}
 	if next := Next(r); next != "" {
-		v.add(name, Item{Text: "go on with: " + next})
+		v.add(name, Item{Text: "go on with: " + exit.InBucket(next, v.Remote)})
 	}
 }
 

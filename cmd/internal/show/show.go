@@ -13,8 +13,9 @@ import (
 // Printer writes text to a command's output.
 type Printer struct {
 	Out, Err io.Writer
-	Width    int   // of a line
-	Failed   error // the first failure to write to Out
+	Width    int    // of a line
+	Failed   error  // the first failure to write to Out
+	Remote   string // the bucket whose tasks are shown; empty: none
 }
 
 // Printf writes to standard output.

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream"
@@ -31,7 +32,7 @@ func (o *Printer) Task(v inspect.Task) {
 	say("request  ", "%s", v.Request)
 	say("directory", "%s", v.Dir)
 	if v.Asks != nil {
-		say("asks     ", "%s ('anamnesis answer %s')", timeline.QuestionText(&v.Asks.QuestionAsked), v.ID)
+		say("asks     ", "%s (%s)", timeline.QuestionText(&v.Asks.QuestionAsked), exit.InBucket("'anamnesis answer "+v.ID+"'", o.Remote))
 	}
 	if v.Agent != "" && v.Begun == nil { // of a subagent, its own line says it
 		say("agent    ", "%s", v.Agent)
@@ -204,7 +205,7 @@ const wideColumns = 100
 // Tasks lists tasks, one a line; on a narrow terminal each on two.
 func (o *Printer) Tasks(rows []taskdir.Summary) {
 	if len(rows) == 0 {
-		o.Println("no tasks yet: 'anamnesis run \"…\"' starts one")
+		o.Println(exit.InBucket("no tasks yet: 'anamnesis run \"…\"' starts one", o.Remote))
 	}
 	priced := slices.ContainsFunc(rows, func(r taskdir.Summary) bool { return r.USD > 0 })
 	name, where := minNameColumns, 0 // columns of the names and the directories
@@ -225,7 +226,7 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 // Question prints what a task asks, and how to answer.
 func (o *Printer) Question(task string, q *state.Question) {
 	o.Println(view.QuestionBody(&q.QuestionAsked))
-	o.Printf("anamnesis answer %s --op %d %s\n", task, q.Seq, question.Choices(&q.QuestionAsked))
+	o.Printf("%s %s --op %d %s\n", exit.InBucket("anamnesis answer", o.Remote), task, q.Seq, question.Choices(&q.QuestionAsked))
 }
 
 // task prints the row of one task.
@@ -241,6 +242,8 @@ func (o *Printer) task(r taskdir.Summary, priced bool, name, where int) {
 		r.Changed.Local().Format("2006-01-02 15:04"))
 	about := r.Title()
 	switch {
+	case r.Error != "" && o.Remote != "":
+		text = fmt.Sprintf("%-*s %-12s %s", name, r.ID, r.State, r.Error)
 	case r.Error != "":
 		text = fmt.Sprintf("%-*s %-12s 'anamnesis doctor %s' says more: %s", name, r.ID, r.State, r.ID, r.Error)
 	case o.Width < len([]rune(text)):
