@@ -254,8 +254,8 @@ func (c *Card) ParsedID() string {
 func (c *Card) Expired(now time.Time) bool { return c.Expires != nil && now.After(*c.Expires) }
 
 // Markdown returns the card's text form. For a parsed card whose fields are
-// unchanged it is byte for byte what was parsed; for an edited one every
-// line outside the edited fields stays: unknown keys, comments, prose.
+// unchanged it is byte for byte what was parsed. Of an edited one, unknown keys,
+// comments and prose stay, and where no field of the front matter was edited all of that does.
 func (c *Card) Markdown() []byte {
 	if c.origin == nil {
 		return c.render()
@@ -287,7 +287,7 @@ func (c *Card) render() []byte {
 	var b bytes.Buffer
 	b.WriteString("---\n")
 	for _, k := range c.keys() {
-		b.WriteString(renderEntry(c, k.key, nil, nil))
+		b.WriteString(renderEntry(c, k.key))
 	}
 	b.WriteString("---\n\n")
 	for _, k := range bulletKinds() {
@@ -374,7 +374,7 @@ func (c *Card) checkReadsBack() error {
 		return err
 	}
 	for _, k := range c.keys() {
-		if renderEntry(c, k.key, nil, nil) != renderEntry(back, k.key, nil, nil) {
+		if renderEntry(c, k.key) != renderEntry(back, k.key) {
 			return Errorf(0, "%s cannot be written so that it reads the same; simplify it", k.key)
 		}
 	}

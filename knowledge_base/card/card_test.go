@@ -3,6 +3,7 @@ package card
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -100,17 +101,21 @@ func TestParseHandWritten(t *testing.T) {
 	}
 }
 
+// TestEditKeepsEverythingElse: an edit of the front matter lays it out anew and loses none of it, and an edit of the
+// bullets changes nothing else.
 func TestEditKeepsEverythingElse(t *testing.T) {
+	laidOut := strings.NewReplacer("topic:   'locks'   #", "topic: 'locks' #", "\n\nowner", "\nowner", "    language: go   #", "  language: go #",
+		"    team", "  team").Replace(handWritten)
 	for _, tt := range []struct {
 		name     string
 		edit     func(c *Card)
-		old, new string // the one replacement in handWritten
+		old, new string // the one replacement
 	}{
-		{"topic", func(c *Card) { c.Topic = "file locks" }, "topic:   'locks'   # short on purpose\n", "topic: file locks # short on purpose\n"},
+		{"topic", func(c *Card) { c.Topic = "file locks" }, "topic: 'locks' # short on purpose\n", "topic: file locks # short on purpose\n"},
 		{"new key", func(c *Card) { c.State = Reviewed }, "id: hand1\n", "id: hand1\nstate: reviewed\n"},
 		{"list", func(c *Card) { c.Tags = []string{"a", "c"} }, "  - a # first\n  - b\n", "  - a # first\n  - c\n"},
-		{"list gone", func(c *Card) { c.Tags = nil }, "tags:\n  - a # first\n  - b\n", ""},
-		{"group", func(c *Card) { c.Scope.Tool = "bbolt" }, "    language: go   # any version\n    team: storage\n", "  language: go # any version\n  team: storage\n  tool: bbolt\n"},
+		{"list gone", func(c *Card) { c.Tags = nil }, "# the rest is for the program\ntags:\n  - a # first\n  - b\n", ""},
+		{"group", func(c *Card) { c.Scope.Tool = "bbolt" }, "  team: storage\n", "  team: storage\n  tool: bbolt\n"},
 		{"bullet", func(c *Card) { c.Issue[0] = "three writers" }, "* **issue:** two writers\nlazy line\n\n  second paragraph\n", "* **Issue**: three writers\n"},
 		{"bullet added", func(c *Card) { c.Solution = append(c.Solution, "or none") }, "one writer\n", "one writer\n* **Solution**: or none\n"},
 		{"bullet gone", func(c *Card) { c.Solution = nil }, "* **Solution** one writer\n", ""},
@@ -122,7 +127,11 @@ func TestEditKeepsEverythingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.edit(c)
-			want := strings.ReplaceAll(strings.Replace(handWritten, tt.old, tt.new, 1), "\n", eol)
+			from := handWritten
+			if !strings.Contains(tt.name, "bullet") {
+				from = laidOut
+			}
+			want := strings.ReplaceAll(strings.Replace(from, tt.old, tt.new, 1), "\n", eol)
 			got := string(c.Markdown())
 			if got != want {
 				t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, want)
@@ -134,6 +143,41 @@ func TestEditKeepsEverythingElse(t *testing.T) {
 			if !reflect.DeepEqual(back.fields(), c.fields()) {
 				t.Errorf("%s: read back %+v, want %+v", tt.name, back.fields(), c.fields())
 			}
+		}
+	}
+}
+
+// TestEditOfAnyOrder: keys go and come whatever the order of a file is.
+func TestEditOfAnyOrder(t *testing.T) {
+	c, err := Parse([]byte("---\nverified_at: 2026-01-31\nexpires: 2026-02-01\ntags: [a]\nid: a1\nsource_task: s\ntopic: t\ntype: knowledge_card\nstate: retired\n---\n- **Issue**: x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.VerifiedAt, c.Expires, c.Tags, c.State, c.Scope.Tool, c.Supersedes = nil, nil, nil, Draft, "go", []string{"b"}
+	const want = "---\nid: a1\nsource_task: s\ntopic: t\ntype: knowledge_card\nstate: draft\nscope:\n  tool: go\nsupersedes: [b]\n---\n- **Issue**: x\n"
+	if got := string(c.Markdown()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestEditKeepsComments: wherever a comment stands, an edit of the front matter keeps it.
+func TestEditKeepsComments(t *testing.T) {
+	const text = "---\n# 1\n\n# 2\ntype: knowledge_card # 3\ntopic: t\n# 4\nsource_task: s\n# 5\n\n# 6\nid: a1 # 7\nscope: # 8\n  # 9\n  repo: r # 10\n  # 11\n" +
+		"tags: # 12\n  # 13\n  - a # 14\n  # 15\nmine: [a, # 16\n  b] # 17\n# 18\n\n# 19\n---\n- **Issue**: x\n"
+	for _, eol := range []string{"\n", "\r\n"} {
+		c, err := Parse([]byte(strings.ReplaceAll(text, "\n", eol)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.State, c.Scope.Tool, c.Tags = Reviewed, "go", append(c.Tags, "new")
+		got := string(c.Markdown())
+		for n := 1; n <= 19; n++ {
+			if !strings.Contains(got, fmt.Sprintf("# %d%s", n, eol)) {
+				t.Errorf("%q: comment %d is gone:\n%s", eol, n, got)
+			}
+		}
+		if back, err := Parse([]byte(got)); err != nil || back.State != Reviewed || back.Scope.Tool != "go" || len(back.Tags) != 2 {
+			t.Errorf("read back %+v, %v", back, err)
 		}
 	}
 }

@@ -8,103 +8,38 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// edited returns the front matter, with its --- lines, after the fields that
-// differ between was and now have been replaced in place. Lines of other
-// keys, blank lines and comments are kept byte for byte.
+// edited returns the front matter, with its --- lines, after the values of the fields that differ between was and
+// now have been replaced. Other keys and comments stay; the layout is YAML's usual one afterwards.
 func (f *frontMatter) edited(was, now *Card) (out []byte, changed bool) {
-	var dirty []string
-	for _, k := range now.keys() {
-		if renderEntry(was, k.key, nil, nil) != renderEntry(now, k.key, nil, nil) {
-			dirty = append(dirty, k.key)
+	at := 0 // behind the key before, where a new one belongs
+	for n, k := range now.keys() {
+		i := 0
+		for i < len(f.root.Content) && f.root.Content[i].Value != k.key {
+			i += 2
+		}
+		end := min(i+2, len(f.root.Content))
+		if renderEntry(was, k.key) != renderEntry(now, k.key) {
+			var oldKey, oldVal *yaml.Node
+			if i < end {
+				oldKey, oldVal = f.root.Content[i], f.root.Content[i+1]
+			} else {
+				i, end = at, at
+			}
+			entry := now.entry(n, oldKey, oldVal)
+			f.root.Content, changed = slices.Replace(f.root.Content, i, end, entry...), true
+			if i < at && len(entry) == 0 {
+				at -= 2
+			}
+			end = i + len(entry)
+		}
+		if i < end {
+			at = end
 		}
 	}
-	if len(dirty) == 0 {
+	if !changed {
 		return slices.Concat(f.open, f.yaml, f.close), false
 	}
-	lines := splitLines(f.yaml)
-	entries := f.entries(lines)
-	var b bytes.Buffer
-	b.Write(f.open)
-	at := 0
-	for i, e := range entries {
-		writeLines(&b, lines[at:e.start])
-		if slices.Contains(dirty, e.key.Value) {
-			b.WriteString(f.withEOL(renderEntry(now, e.key.Value, e.key, e.val)))
-		} else {
-			writeLines(&b, lines[e.start:e.end])
-		}
-		at = e.end
-		for _, key := range f.missingAfter(entries, i, dirty) {
-			b.WriteString(f.withEOL(renderEntry(now, key, nil, nil)))
-		}
-	}
-	writeLines(&b, lines[at:])
-	b.Write(f.close)
-	return b.Bytes(), true
-}
-
-// entry is a top-level key with the lines [start, end) it fills, counted
-// from 0 within the YAML.
-type entry struct {
-	key, val   *yaml.Node
-	start, end int
-}
-
-func (f *frontMatter) entries(lines []string) []entry {
-	var es []entry
-	for i := 0; i+1 < len(f.root.Content); i += 2 {
-		es = append(es, entry{key: f.root.Content[i], val: f.root.Content[i+1], start: f.root.Content[i].Line - 1})
-	}
-	for i := range es {
-		end := len(lines)
-		if i+1 < len(es) {
-			end = es[i+1].start
-		}
-		// Blank lines and comments at the margin before the next key are its.
-		for end > es[i].start+1 {
-			l := strings.TrimRight(lines[end-1], " \t\r\n")
-			if l != "" && !strings.HasPrefix(l, "#") {
-				break
-			}
-			end--
-		}
-		es[i].end = end
-	}
-	return es
-}
-
-// missingAfter lists the changed keys the file does not have yet whose place
-// is after entry i: behind the last present key that precedes them in the
-// canonical order.
-func (f *frontMatter) missingAfter(entries []entry, i int, dirty []string) []string {
-	order := new(Card).keys()
-	present := func(key string) int {
-		return slices.IndexFunc(entries, func(e entry) bool { return e.key.Value == key })
-	}
-	var out []string
-	for _, key := range dirty {
-		if present(key) >= 0 {
-			continue
-		}
-		after := len(entries) - 1
-		for j := indexOf(order, key) - 1; j >= 0; j-- {
-			if p := present(order[j].key); p >= 0 {
-				after = p
-				break
-			}
-		}
-		if after == i {
-			out = append(out, key)
-		}
-	}
-	return out
-}
-
-func (f *frontMatter) withEOL(s string) string {
-	if f.eol == "\n" {
-		return s
-	}
-	return strings.ReplaceAll(s, "\n", f.eol)
+	return slices.Concat(f.open, []byte(strings.ReplaceAll(dump(f.doc), "\n", f.eol)), f.close), true
 }
 
 func splitLines(b []byte) []string {

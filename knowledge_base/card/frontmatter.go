@@ -16,7 +16,7 @@ import (
 // the tree over them.
 type frontMatter struct {
 	open, yaml, close []byte // "---\n", the YAML, "---\n"
-	root              *yaml.Node
+	doc, root         *yaml.Node
 	bodyLine          int // the file line the body starts on
 	eol               string
 }
@@ -106,7 +106,8 @@ func (f *frontMatter) load() error {
 		return Errorf(line+1, "brackets nested deeper than %d; write plain keys and values", maxYAMLDepth)
 	}
 	var doc yaml.Node
-	if err := yaml.Load(f.yaml, &doc); err != nil {
+	// The library loses comments before a carriage return.
+	if err := yaml.Load(bytes.ReplaceAll(f.yaml, []byte("\r\n"), []byte("\n")), &doc); err != nil {
 		line, what := 2, strings.TrimPrefix(err.Error(), "yaml: ")
 		var le *yaml.LoadError
 		if errors.As(err, &le) {
@@ -124,7 +125,7 @@ func (f *frontMatter) load() error {
 	if root.Kind != yaml.MappingNode || root.Style&yaml.FlowStyle != 0 {
 		return Errorf(2, "the front matter is not a list of 'key: value' lines; %s", frontMatterRemedy)
 	}
-	f.root = root
+	f.doc, f.root = &doc, root
 	return checkNode(root, 0)
 }
 

@@ -10,33 +10,44 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// renderEntry writes one key of the card as whole lines; "" when it has
-// nothing to say. The nodes of the entry it replaces, when given, lend their
-// comments, their unknown children and their style.
-func renderEntry(c *Card, key string, oldKey, oldVal *yaml.Node) string {
-	keys := c.keys()
-	at := indexOf(keys, key)
-	val := valueNode(keys[at].field, oldVal)
+// renderEntry writes one key of the card as whole lines; "" when it has nothing to say.
+func renderEntry(c *Card, key string) string {
+	entry := c.entry(indexOf(c.keys(), key), nil, nil)
+	if entry == nil {
+		return ""
+	}
+	return dump(&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: entry})
+}
+
+// dump writes a mapping, or a document of one.
+func dump(n *yaml.Node) string {
+	out, err := yaml.Dump(n, yaml.WithLineWidth(-1), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false))
+	if err != nil {
+		// Nodes made of strings, and those that were read, always encode; anything else is our mistake.
+		panic(fmt.Sprintf("card: encode front matter: %v", err))
+	}
+	return string(out)
+}
+
+// entry returns the nodes of a key and its value; none when it has nothing to say. The nodes that it replaces, when
+// given, lend their comments, their unknown children and their style.
+func (c *Card) entry(at int, oldKey, oldVal *yaml.Node) []*yaml.Node {
+	k := c.keys()[at]
+	val := valueNode(k.field, oldVal)
 	if val == nil && at < required {
 		val = scalar("!!str", "")
 	}
 	if val == nil {
-		return ""
+		return nil
 	}
-	k := scalar("!!str", key)
-	if oldKey != nil {
-		k.LineComment = oldKey.LineComment
+	key := oldKey
+	if key == nil {
+		key = scalar("!!str", k.key)
 	}
 	if oldVal != nil && val.Kind == oldVal.Kind {
 		val.LineComment = oldVal.LineComment
 	}
-	out, err := yaml.Dump(&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{k, val}},
-		yaml.WithLineWidth(-1), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false))
-	if err != nil {
-		// Nodes made of strings always encode; anything else is our mistake.
-		panic(fmt.Sprintf("card: encoding %s: %v", key, err))
-	}
-	return string(out)
+	return []*yaml.Node{key, val}
 }
 
 // valueNode returns what is written of a field; nil when it has nothing to say.
