@@ -58,6 +58,7 @@ func (s *Server) Offer(version string) *mcp.Server {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if call, ok := req.(*mcp.CallToolRequest); ok {
 				_ = beside.NoteCall(s.svc.Home, s.client(call)) // the call matters more
+				call.Params.Arguments = withoutNull(call.Params.Arguments)
 			}
 			return next(ctx, method, req)
 		}
@@ -89,43 +90,25 @@ func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context,
 			p.Type, p.Types = "array", nil
 		}
 	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		panic("mcpserver: " + err.Error())
-	}
 	t.InputSchema = schema
-	m.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		text := ""
-		in, err := arguments[In](resolved, req.Params.Arguments)
-		if err == nil {
-			text, err = answer(ctx, req, in)
-		}
-		res := &mcp.CallToolResult{IsError: err != nil}
+	mcp.AddTool(m, t, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		text, err := answer(ctx, req, in)
 		if err != nil {
 			text = strings.TrimSpace(text + "\n" + t.Name + ": " + err.Error())
 		}
-		res.Content = []mcp.Content{&mcp.TextContent{Text: clip(text)}}
-		return res, nil
+		return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: clip(text)}}}, nil, nil
 	})
 }
 
-// arguments decodes the arguments of a call. null counts as left out.
-func arguments[In any](schema *jsonschema.Resolved, raw json.RawMessage) (in In, err error) {
-	given := map[string]any{}
-	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &given); err != nil {
-			return in, err
-		}
+// withoutNull returns the arguments of a call without those that are null: some models write so what they leave out.
+func withoutNull(raw json.RawMessage) json.RawMessage {
+	given := map[string]json.RawMessage{}
+	if json.Unmarshal(raw, &given) != nil {
+		return raw // the SDK says why
 	}
-	maps.DeleteFunc(given, func(_ string, value any) bool { return value == nil })
-	if err := schema.Validate(given); err != nil {
-		return in, err
-	}
-	data, err := json.Marshal(given)
-	if err != nil {
-		return in, err
-	}
-	return in, json.Unmarshal(data, &in)
+	maps.DeleteFunc(given, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	data, _ := json.Marshal(given) // of what was JSON
+	return data
 }
 
 func (s *Server) addTools(m *mcp.Server) {

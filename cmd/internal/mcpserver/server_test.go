@@ -146,7 +146,7 @@ func TestTools(t *testing.T) {
 		{"timeline", map[string]any{"task": "absent"}, []string{"no such task"}, true},
 		{"timeline", map[string]any{"task": p.task[:len(p.task)-1]}, []string{p.task, "● 2  WriteFile"}, false},
 		{"diff", map[string]any{"from": 1.0, "to": 2, "paths": nil}, []string{"+two"}, false},
-		{"diff", map[string]any{"from": 1}, []string{`diff: validating root: required: missing properties: ["to"]`}, true},
+		{"diff", map[string]any{"from": 1}, []string{`validating root: required: missing properties: ["to"]`}, true},
 		{"jump_to_step", map[string]any{"step": "one", "reason": "r"}, []string{`/properties/step: type: one has type "string", want "integer"`}, true},
 		{"jump_to_step", map[string]any{"step": 1, "reason": "r", "overwrite": true}, []string{`unexpected additional properties ["overwrite"]`}, true},
 		{"show_operation", map[string]any{"seq": -1}, []string{`/properties/seq: minimum: `}, true},
