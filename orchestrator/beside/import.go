@@ -175,7 +175,7 @@ func (im *Importer) open(ctx context.Context, s *sessions.Session, file string) 
 		err = w.fold()
 	}
 	if err == nil && w.state.Last == 0 {
-		err = w.begin(ctx, s, file, &op.TaskOpened{
+		err = w.begin(ctx, s, &op.TaskOpened{
 			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: keptStore(h, task), Model: s.Model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
 			Encoding: row.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
 			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version, Began: s.Start},
@@ -202,7 +202,7 @@ func repoOf(dir string) string {
 }
 
 // begin records the session's beginning: step 0.
-func (w *stream) begin(ctx context.Context, s *sessions.Session, file string, opened *op.TaskOpened) error {
+func (w *stream) begin(ctx context.Context, s *sessions.Session, opened *op.TaskOpened) error {
 	said := strings.Join(s.Steps[0].Said, "\n\n")
 	saved := &op.WorldSaved{Error: noSnapshot, Mark: "[step 0]"}
 	return w.post(context.WithoutCancel(ctx), opened,
