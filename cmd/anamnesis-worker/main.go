@@ -222,7 +222,7 @@ rm -rf "$1" && git clone --quiet --no-checkout -- "$2" "$1" && cd "$1" && git fe
 	git checkout --quiet --detach FETCH_HEAD || exit 66
 eval "$4" && touch .git/prepared`
 	// exchange syncs the knowledge cards where they have a remote. The next task's end repeats what fails.
-	exchange = `said=$(anamnesis kb sync 2>&1) || test $? -eq 2 || echo "$said" >&2`
+	exchange = `said=$(anamnesis kb sync 2>&1) || test $? -eq 2 || echo "$said" | tail -n 1 >&2`
 	// patience is how long a slot waits for a provider that fails in passing.
 	patience = 2 * time.Minute
 	maxTries = 3 // to clone

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,6 +89,38 @@ func TestDone(t *testing.T) {
 	w.drain()
 	if n := f.ends("done"); n != 1 {
 		t.Errorf("the task ended %d times", n)
+	}
+}
+
+// TestSync: a worker exchanges cards before a task and after it, and a remote that is away is one line each time: the
+// job goes on.
+func TestSync(t *testing.T) {
+	f := newFleet(t, "turns:\n  - reply: Done.\n")
+	cards := f.base + "/cards.git"
+	f.write("card.md", "---\ntype: knowledge_card\ntopic: the gate\nsource_task: t\nid: g1\n---\n- **Issue**: it is shut\n")
+	f.output("git", "init", "-q", "--bare", "-b", "main", cards)
+	f.output(program, "kb", "add", f.base+"/card.md")
+	f.output(program, "kb", "sync", cards)
+	for _, tt := range []struct {
+		task, remote, taken string
+		said                int
+	}{{"synced", cards, "g1 ", 0}, {"alone", "/nosuch", "", 2}} {
+		base := fmt.Sprintf("%s/machine%d/home/knowledge_base", f.base, f.started+1)
+		f.output("git", "init", "-q", "-b", "main", base)
+		f.output("git", "-C", base, "remote", "add", "origin", tt.remote)
+		f.submit(tt.task, "Go.")
+		w := f.start()
+		f.until("the job ended", func() bool { return f.count("available")+f.count("running") == 0 })
+		w.drain()
+		if n := f.ends(tt.task); n != 1 {
+			t.Errorf("%s: the task ended %d times", tt.task, n)
+		}
+		if out, _ := f.command(w.machine, program, "kb", "list").Output(); !strings.Contains(string(out), tt.taken) {
+			t.Errorf("%s: the cards are %q", tt.task, out)
+		}
+		if said := strings.Count("\n"+w.log.String(), "\nanamnesis: sync with origin: "); said != tt.said {
+			t.Errorf("%s: %d lines about the sync, want %d", tt.task, said, tt.said)
+		}
 	}
 }
 
