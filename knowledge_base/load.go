@@ -63,7 +63,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 
 // scan reads the folder. Files with the bytes of known ones, keyed by path, are not parsed.
 func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, err error) {
-	if s.reviews, err = reviews.Open(s.fs, s.opts.reviews); err != nil {
+	if s.reviews, err = reviews.Open(s.fs, s.opts.reviews, s.opts.SharedReviews); err != nil {
 		return out, err
 	}
 	paths, broken, err := s.folder.Paths()

@@ -40,7 +40,14 @@ func (s *Store) recordReviews(todo []planned) error {
 			cards = append(cards, p.card)
 		}
 	}
-	return s.reviews.Record(reviews.Reviewed, s.opts.Now(), cards)
+	err := s.reviews.Record(reviews.Reviewed, s.opts.Now(), cards)
+	for i := 0; i < len(cards) && err == nil && s.opts.Reviewed != nil; i++ {
+		if failed := s.opts.Reviewed(cards[i].Hash()); failed != nil {
+			s.Notice("the review counts in this home only; approve the card again later: %v", failed)
+			break
+		}
+	}
+	return err
 }
 
 // recordArrived records which lessons a sync brings: until they are reviewed

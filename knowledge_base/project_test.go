@@ -1,6 +1,7 @@
 package knowledgebase
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,18 @@ func TestShippedReviewIsAClaim(t *testing.T) {
 	if got := state(projectStore(t, dir, t.TempDir())); got != card.Draft {
 		t.Errorf("on another machine it is %s", got)
 	}
+	others := t.TempDir()
+	if err := os.WriteFile(filepath.Join(others, shipped.Hash()), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := Open(dir, Options{SharedReviews: others}.ForProject(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	if got := state(shared); got != card.Reviewed {
+		t.Errorf("as others reviewed it, it is %s", got)
+	}
 	if err := os.WriteFile(path, []byte(strings.Replace(text, "shut", "open", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -110,5 +123,34 @@ func TestProjectTakesNoId(t *testing.T) {
 	hits, err := Layers{project, own}.Search(t.Context(), Query{Text: "the zanzibar gate is shut"})
 	if err != nil || len(hits) != 1 || hits[0].Card.State != card.Reviewed {
 		t.Errorf("found %+v, %v", hits, err)
+	}
+}
+
+// TestReviewsAreTold: what a user reviews is told to others, and a program's change is not. A review that cannot be told
+// counts here, and the user learns that it counts here alone.
+func TestReviewsAreTold(t *testing.T) {
+	var told, said []string
+	var fault error
+	s, err := Open(t.TempDir(), &Options{
+		Now: fixedNow, Notice: func(line string) { said = append(said, line) },
+		Reviewed: func(lesson string) error { told = append(told, lesson); return fault },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, id := range []string{"k1", "k2"} {
+		if _, _, err := s.Put(t.Context(), newCard(id, "the gate "+id, "it is shut")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn(t, s, "k1", card.Reviewed)
+	if want := newCard("k1", "the gate k1", "it is shut").Hash(); len(told) != 1 || told[0] != want || len(said) > 0 {
+		t.Errorf("told %q, want %s; said %q", told, want, said)
+	}
+	fault = errors.New("the bucket is away")
+	turn(t, s, "k2", card.Reviewed)
+	if c, err := s.Get("k2"); err != nil || c.State != card.Reviewed || len(told) != 2 || len(said) != 1 || !strings.Contains(said[0], "this home only") {
+		t.Errorf("%v, %v; told %q, said %q", c, err, told, said)
 	}
 }

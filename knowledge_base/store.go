@@ -76,6 +76,11 @@ type Options struct {
 	// cards that arrive.
 	Notice func(line string)
 
+	// SharedReviews is a folder with files that are named after lessons ([card.Card.Hash]): these count as reviewed.
+	SharedReviews string
+	// Reviewed, if not nil, tells others of a lesson that a user reviewed.
+	Reviewed func(lesson string) error
+
 	usage, reviews string // where they are kept; "" is beside the cards
 }
 

@@ -2,6 +2,8 @@ package facts
 
 import (
 	"path/filepath"
+	"runtime"
+	"strings"
 	"time"
 
 	"anamnesis/anamnesis/failure"
@@ -61,6 +63,7 @@ func (r *Record) Installed() bool { return len(r.setup) > 0 }
 // repository, are relative to it.
 func (r *Record) Task(top string) (Task, bool) {
 	t := r.Log.Task
+	t.Env = strings.TrimSpace(runtime.GOOS + " " + t.Env)
 	if !r.began.IsZero() {
 		t.Ended = r.began.UTC()
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,7 @@ import (
 )
 
 func (a *app) kbFactsCommand() *cobra.Command {
-	var forget string
+	var forget, address string
 	cmd := &cobra.Command{
 		Use:   "facts",
 		Short: "List what the tasks of this repository showed of it",
@@ -33,6 +34,15 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 			if err != nil {
 				return err
 			}
+			if address != "" {
+				b, _, err := svc.Bucket(address)
+				if err != nil {
+					return err
+				}
+				if svc, err = svc.Learn(cmd.Context(), b, dir); err != nil {
+					a.warn(err.Error())
+				}
+			}
 			repo, err := memory.OpenFacts(svc.Home, dir)
 			if errors.Is(err, facts.ErrDamaged) {
 				return fmt.Errorf("%w; 'kb rebuild' counts the tasks again", err)
@@ -48,7 +58,7 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 				if err := repo.Correct(f.ID(), ""); err != nil {
 					return err
 				}
-				list = repo.Facts()
+				list = slices.DeleteFunc(list, func(o facts.Fact) bool { return o.ID() == f.ID() })
 			}
 			return a.show(map[string]any{"facts": list}, func() {
 				for _, f := range list {
@@ -60,6 +70,7 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 			})
 		},
 	}
+	cmd.Flags().StringVar(&address, "remote", "", "count a bucket's tasks, too: s3://BUCKET/PREFIX or a directory")
 	cmd.Flags().StringVar(&forget, "forget", "", "drop a fact for good, named as in the list")
 	return a.jsonFlag(cmd, "one JSON object")
 }

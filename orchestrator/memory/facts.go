@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/facts"
@@ -22,7 +22,12 @@ func OpenFacts(h taskdir.Home, dir string) (*facts.Repo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return facts.Open(filepath.Join(h.Data, "facts"), at, ids, first)
+	r, err := facts.Open(filepath.Join(h.Data, "facts"), at, ids, first)
+	for _, o := range shared(h, dir) { // sorted by ends, so that the last one of a task counts
+		r.Tasks = append(slices.DeleteFunc(r.Tasks, func(t facts.Task) bool { return t.ID == o.Facts.ID }), o.Facts)
+	}
+	slices.SortStableFunc(r.Tasks, func(a, b facts.Task) int { return a.Ended.Compare(b.Ended) })
+	return r, err
 }
 
 // TellFacts words what a task in a directory is told of its repository at its start: nothing of what the
@@ -75,7 +80,7 @@ func (m *Memory) countFacts() error {
 	if _, err := m.experienced(); err != nil && !errors.Is(err, opstream.ErrCorrupt) {
 		return err
 	}
-	return AddFacts(m.Home, m.dir, &m.facts)
+	return errors.Join(AddFacts(m.Home, m.dir, &m.facts), m.shareTask())
 }
 
 // AddFacts adds what one task in a directory showed.
@@ -89,7 +94,6 @@ func AddFacts(h taskdir.Home, dir string, r *facts.Record) error {
 	if errors.Is(err, facts.ErrNewer) { // the start of the task said so; the newer program counts it from the record
 		return nil
 	}
-	t.Env = strings.TrimSpace(runtime.GOOS + " " + t.Env)
 	return repo.Add(t)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"anamnesis/anamnesis/facts"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
@@ -48,20 +50,31 @@ type Memory struct {
 	facts      facts.Record
 	known      func() []facts.Fact // what the task is told
 	trusted    sync.Map            // evidence by the text of a card
+	elsewhere  map[string]evidence // by the hash of a card of another home's task
+	verified   []usage.Event       // by this process
 }
 
 // Open opens the user's cards, where new ones are written, and the project's own cards, if dir
 // has any.
 func Open(l *journal.Ledger, dir, global string, mo Options) (*Memory, error) {
-	m := &Memory{Ledger: l, dir: dir, o: mo}
+	m := &Memory{Ledger: l, dir: dir, o: mo, elsewhere: make(map[string]evidence)}
 	m.known = sync.OnceValue(func() []facts.Fact {
 		_, told, _ := TellFacts(m.Home, dir) // the start of the task reports the error
 		return told
 	})
 	o := knowledgebase.Options{Watch: true, Embedder: mo.Embedder, Redact: l.Journal.Redactor().Markers}
+	o.SharedReviews = filepath.Join(l.Home.Shared, ReviewsPrefix)
 	var err error
 	if m.cards, err = knowledgebase.Open(global, &o); err != nil {
 		return nil, err
+	}
+	var events []usage.Event
+	for _, o := range shared(l.Home, dir) {
+		events = append(events, o.Events...)
+		maps.Copy(m.elsewhere, o.Evidence)
+	}
+	if err := m.cards.Count(events...); err != nil {
+		return nil, errors.Join(err, m.cards.Close())
 	}
 	m.layers = knowledgebase.Layers{m.cards}
 	own := filepath.Join(dir, filepath.FromSlash(knowledgebase.ProjectDir))

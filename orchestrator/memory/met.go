@@ -70,7 +70,7 @@ func (m *Memory) Met(ctx context.Context, c op.Call, res *tool.Result, shows boo
 func (m *Memory) helps(h *recalled.Hit, command string) bool {
 	e, repo := m.evidence(h.Card), m.State().Opened.Repo
 	here := repo != "" && h.Card.Scope.Repo == repo
-	lesson := e.derived && e.paired && here && !m.Home.ReviewedOnly && h.Card.Provenance.Model != anamnesis.WriterExtractor
+	lesson := e.Derived && e.Paired && here && !m.Home.ReviewedOnly && h.Card.Provenance.Model != anamnesis.WriterExtractor
 	return (!h.Trust.Withheld || lesson && !m.namesWritten(command)) && !(here && recalled.SubjectGone(h.Card, h.Missing))
 }
 

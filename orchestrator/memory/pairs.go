@@ -44,7 +44,9 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	cards := anamnesis.PairCards(pairs)
 	shown := m.lineage()
 	seen := func(c *card.Card) bool { return m.claims(c) || slices.Contains(shown, c.ID) }
-	if err := errors.Join(RecordPairs(m.Home, m.ID, cards), m.cards.Count(verified(m.ID, m.layers.Visible(knowledgebase.Query{}), cards, seen)...)); err != nil {
+	held := verified(m.ID, m.layers.Visible(knowledgebase.Query{}), cards, seen)
+	m.verified = append(m.verified, held...)
+	if err := errors.Join(RecordPairs(m.Home, m.ID, cards), m.cards.Count(held...)); err != nil {
 		found.NotWritten = append(found.NotWritten, err.Error())
 	}
 	return m.Record(keep, found)

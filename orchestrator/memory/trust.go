@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -26,12 +27,12 @@ import (
 // The levels of trust: what a card claims is derived again from the streams of this machine.
 // See docs/guides/trust.md.
 
-// evidence is what a stream of this machine confirms of a card.
+// evidence is what the stream of a card's task confirms of the card.
 type evidence struct {
-	derived bool   // the evidence hash matches the operations that the card names
-	paired  bool   // the pass that wrote the card's text names it as resting on a pair
-	ran     bool   // the card's failed command is among them
-	world   string // the tree it ran in
+	Derived bool   `json:"derived"` // the evidence hash matches the operations that the card names
+	Paired  bool   `json:"paired"`  // the pass that wrote the card's text names it as resting on a pair
+	Ran     bool   `json:"ran"`     // the card's failed command is among them
+	World   string `json:"world"`   // the tree it ran in
 }
 
 // errDerived ends a walk over a stream once the rest is irrelevant to the card.
@@ -54,9 +55,9 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 			ops = append(ops, o)
 		}
 		if b, ok := o.Body.(*op.PassDone); ok {
-			e.paired = e.paired || slices.Contains(b.Paired, lesson)
+			e.Paired = e.Paired || slices.Contains(b.Paired, lesson)
 		}
-		if e.paired && o.Seq > last {
+		if e.Paired && o.Seq > last {
 			return errDerived
 		}
 		return nil
@@ -64,11 +65,11 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 	if err != nil && !errors.Is(err, errDerived) {
 		return evidence{} // a stream that is missing or cannot be read confirms nothing
 	}
-	e.derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
+	e.Derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
 	for _, o := range ops {
 		b, ok := o.Body.(*op.ToolCalled)
 		if ok && check != "" && pair.SameCommand(check, shell.Command(b.Args)) {
-			e.ran, e.world = true, b.World
+			e.Ran, e.World = true, b.World
 		}
 	}
 	return e
@@ -82,7 +83,7 @@ func TrustOf(h taskdir.Home, c *card.Card, n usage.Counts) recalled.Trust {
 
 func (e *evidence) trust(c *card.Card, n usage.Counts) recalled.Trust {
 	tr := recalled.Trust{Rung: recalled.Hypothesis, Met: n.Met, Contradicted: n.Refuted}
-	if e.derived && e.ran {
+	if e.Derived && e.Ran {
 		tr.Check = recalled.CheckOf(c)
 	}
 	switch {
@@ -107,7 +108,7 @@ func (m *Memory) evidence(c *card.Card) evidence {
 	if e, ok := m.trusted.Load(key); ok {
 		return e.(evidence)
 	}
-	e := evidenceOf(m.Home, c)
+	e := cmp.Or(evidenceOf(m.Home, c), m.elsewhere[c.Hash()])
 	m.trusted.Store(key, e)
 	return e
 }
@@ -149,8 +150,8 @@ func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 	if len(c.Issue) > 0 {
 		ref.Error = errorOf(c.Issue[0])
 	}
-	if e := m.evidence(c); e.derived {
-		ref.World = e.world
+	if e := m.evidence(c); e.Derived {
+		ref.World = e.World
 	}
 	for _, s := range c.Solution {
 		ref.Tries = append(ref.Tries, namedIn(s)...)

@@ -96,22 +96,22 @@ func TestEvidenceOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := card.Provenance{Task: "t", Ranges: []card.Range{{First: 6, Last: 7}, {First: 5, Last: 5}}, EvidenceHash: anamnesis.EvidenceHash(ops)}
-	whole := evidence{derived: true, paired: true, ran: true, world: "tree"}
+	whole := evidence{Derived: true, Paired: true, Ran: true, World: "tree"}
 	for name, tt := range map[string]struct {
 		change func(*card.Card)
 		want   evidence
 	}{
 		"whole":               {nil, whole},
-		"another text":        {func(c *card.Card) { c.Solution = []string{"Delete all."} }, evidence{derived: true, ran: true, world: "tree"}},
-		"another command":     {func(c *card.Card) { c.Issue = []string{"`ninja` failed: no rule"} }, evidence{derived: true}},
-		"no command":          {func(c *card.Card) { c.Issue = []string{"no rule"} }, evidence{derived: true}},
-		"other operations":    {func(c *card.Card) { c.Provenance.EvidenceHash = "0" }, evidence{paired: true, ran: true, world: "tree"}},
-		"fewer operations":    {func(c *card.Card) { c.Provenance.Ranges = []card.Range{{First: 5, Last: 5}} }, evidence{paired: true}},
+		"another text":        {func(c *card.Card) { c.Solution = []string{"Delete all."} }, evidence{Derived: true, Ran: true, World: "tree"}},
+		"another command":     {func(c *card.Card) { c.Issue = []string{"`ninja` failed: no rule"} }, evidence{Derived: true}},
+		"no command":          {func(c *card.Card) { c.Issue = []string{"no rule"} }, evidence{Derived: true}},
+		"other operations":    {func(c *card.Card) { c.Provenance.EvidenceHash = "0" }, evidence{Paired: true, Ran: true, World: "tree"}},
+		"fewer operations":    {func(c *card.Card) { c.Provenance.Ranges = []card.Range{{First: 5, Last: 5}} }, evidence{Paired: true}},
 		"none that exist":     {func(c *card.Card) { c.Provenance.Ranges = []card.Range{{First: 900, Last: 901}} }, evidence{}},
 		"no operations":       {func(c *card.Card) { c.Provenance.Ranges = nil }, evidence{}},
 		"no hash":             {func(c *card.Card) { c.Provenance.EvidenceHash = "" }, evidence{}},
 		"a task that is gone": {func(c *card.Card) { c.Provenance.Task = "gone" }, evidence{}},
-		"operations before 1": {func(c *card.Card) { c.Provenance.Ranges[1].First = 0 }, evidence{paired: true, ran: true, world: "tree"}},
+		"operations before 1": {func(c *card.Card) { c.Provenance.Ranges[1].First = 0 }, evidence{Paired: true, Ran: true, World: "tree"}},
 	} {
 		c := lessonCard(func(c *card.Card) {
 			c.Provenance = named
@@ -122,7 +122,7 @@ func TestEvidenceOf(t *testing.T) {
 		}
 		want := tt.want
 		if changed := c.Hash() != text; changed {
-			want.paired = false
+			want.Paired = false
 		}
 		if got := evidenceOf(m.Home, c); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -137,7 +137,7 @@ func TestEvidenceOf(t *testing.T) {
 		t.Errorf("own: %+v, cached: %+v, claimed: %+v", first, cached, got)
 	}
 	m.ID = "other"
-	if got := m.evidence(lessonCard(func(c *card.Card) { c.Provenance, c.Tags = named, []string{"x"} })); !got.derived {
+	if got := m.evidence(lessonCard(func(c *card.Card) { c.Provenance, c.Tags = named, []string{"x"} })); !got.Derived {
 		t.Errorf("another task's card: %+v", got)
 	}
 	m.ID = "t"
@@ -190,9 +190,9 @@ func TestTrust(t *testing.T) {
 		"by rules alone":      {change: extractor, n: usage.Counts{Verified: 1, VerifiedText: text}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true}},
 		"changed since":       {n: usage.Counts{Verified: 1, VerifiedText: "0", Refuted: true}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true, Contradicted: true}},
 		"held without a vote": {n: usage.Counts{VerifiedText: text}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true}},
-		"with its command":    {e: evidence{derived: true, ran: true}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true, Check: "make"}},
-		"without it":          {e: evidence{derived: true}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true}},
-		"not confirmed":       {e: evidence{ran: true}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true}},
+		"with its command":    {e: evidence{Derived: true, Ran: true}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true, Check: "make"}},
+		"without it":          {e: evidence{Derived: true}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true}},
+		"not confirmed":       {e: evidence{Ran: true}, want: recalled.Trust{Rung: recalled.Hypothesis, Withheld: true}},
 	} {
 		if got := tt.e.trust(lessonCard(tt.change), tt.n); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)

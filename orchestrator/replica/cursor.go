@@ -20,6 +20,8 @@ type Cursor struct {
 	Last   About  `json:"last"`   // the last object
 	Sum    string `json:"sum"`    // its SHA-256, as hex
 	Own    string `json:"own"`    // the last process of this home that held the task
+	// Project: a project's file named the bucket, not the user.
+	Project bool `json:"project,omitempty"`
 	// Records: the log's snapshots were left out.
 	Records bool `json:"records,omitempty"`
 	// Of each stream: its last line in the log, where that ends, and how much of its vault the log has.

@@ -25,8 +25,8 @@ import (
 	"anamnesis/worldstate"
 )
 
-// maxGets is how many objects are read at once: a read takes a bucket tens of milliseconds.
-const maxGets = 16
+// MaxGets is how many objects are read at once: a read takes a bucket tens of milliseconds.
+const MaxGets = 16
 
 // chunkObjects is how many objects are applied before the cursor is written and their snapshots are imported.
 const chunkObjects = 256
@@ -161,7 +161,7 @@ func (p *pull) get(ctx context.Context, name string) (*object, error) {
 func (p *pull) chunk(ctx context.Context, names []string) error {
 	objects := make([]*object, len(names))
 	group, getting := errgroup.WithContext(ctx)
-	group.SetLimit(maxGets)
+	group.SetLimit(MaxGets)
 	for i, name := range names {
 		group.Go(func() (err error) {
 			objects[i], err = p.get(getting, name)

@@ -24,6 +24,8 @@ func (s *Service) Cards(dir string, o knowledgebase.Options) (*knowledgebase.Sto
 		return nil, err
 	}
 	o.Embedder, o.Redact = embedder, s.Home.CardRedaction(s.Secrets(nil), new(redact.Learned))
+	o.SharedReviews = filepath.Join(s.Home.Shared, memory.ReviewsPrefix)
+	o.Reviewed = func(lesson string) error { return memory.ShareReview(s.Home, lesson) }
 	global := s.Home.KnowledgeBase()
 	if dir == "" {
 		dir = global

@@ -4,13 +4,20 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/replica/bucket"
@@ -23,6 +30,7 @@ import (
 type Remote struct {
 	Address string        // of a bucket; see bucket.Open
 	Lease   time.Duration // after how long another process's task is taken; 0: replica.DefaultLease
+	Project bool          // a project's file names the bucket: what other homes told there does not count
 	Now     bool          // the task is taken at once: the user knows that no other process works on it
 	Detach  bool          // not the task is continued, but a copy of it under a new name, which is kept in this home only
 	arrived bool          // such a copy is of another machine's work
@@ -69,6 +77,44 @@ func (s *Service) Mirror(ctx context.Context, address, task string) (_ *Service,
 	return s.At(h), failed, err
 }
 
+// Learn reads what other homes told in a bucket: which cards were reviewed, and, the last first, what tasks showed in the
+// repository of a directory. It returns the service for which that counts, and why not all could be read.
+func (s *Service) Learn(ctx context.Context, b bucket.Bucket, dir string) (_ *Service, err error) {
+	h := s.Home
+	h.Share, h.Shared = b.Put, replica.MirrorHome(b, h).State
+	ctx, cancel := context.WithTimeout(ctx, memory.ShareTime)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(replica.MaxGets)
+	for _, prefix := range []string{memory.ReviewsPrefix, memory.SharedPrefix(dir)} {
+		names, failed := b.List(ctx, prefix, "")
+		err = cmp.Or(err, failed)
+		for _, name := range slices.Backward(names) {
+			group.Go(func() error { return learn(ctx, b, name, filepath.Join(h.Shared, name)) })
+		}
+	}
+	if err = cmp.Or(err, group.Wait()); err != nil {
+		err = fmt.Errorf("not all that other homes told in %s was read: %w", b, err)
+	}
+	return s.At(h), err
+}
+
+// learn copies an object to a file.
+func learn(ctx context.Context, b bucket.Bucket, name, to string) error {
+	if _, err := os.Lstat(to); err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	data, err := b.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	var o memory.Shared
+	if json.Unmarshal(data, &o) != nil || o.V != memory.SharedVersion || o.Name != path.Base(name) || path.Clean(name) != name {
+		return fmt.Errorf("%s: it is damaged, sealed, of another name, or a newer program wrote it", name)
+	}
+	return durable.Replace(to, data, 0o600)
+}
+
 // fetch brings a task that is kept in a bucket up to date, and waits until it can be taken. The cursor is nil if it
 // is not kept in one. arrived: another machine worked on it since this home did.
 func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, arrived bool, err error) {
@@ -79,8 +125,8 @@ func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, ar
 	if err != nil {
 		return nil, false, err
 	}
-	if had != nil {
-		o.Remote.Address = cmp.Or(o.Remote.Address, had.Remote)
+	if had != nil && o.Remote.Address == "" {
+		o.Remote.Address, o.Remote.Project = had.Remote, had.Project
 	}
 	if o.Remote.Address == "" {
 		return nil, false, nil
@@ -130,6 +176,11 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 	if err := replica.Check(ctx, b); err != nil { // a refusal later is waited for
 		return nil, err
 	}
+	if !o.Remote.Project {
+		if o.Service, err = o.Learn(ctx, b, dir); err != nil {
+			o.warn("%v", err)
+		}
+	}
 	if c == nil {
 		defer o.unlock()
 		if c, err = o.begin(ctx, b, task); err != nil {
@@ -172,7 +223,7 @@ func (o *opening) begin(ctx context.Context, b bucket.Bucket, task string) (_ *r
 	} else if has {
 		return nil, Usagef("task %s exists in %s; use another name", task, b)
 	}
-	return &replica.Cursor{Task: task}, os.MkdirAll(o.Home.Task(task), 0o700)
+	return &replica.Cursor{Task: task, Project: o.Remote.Project}, os.MkdirAll(o.Home.Task(task), 0o700)
 }
 
 // unlock releases the lock of a task that was not opened.

@@ -131,7 +131,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	opts.Store.Arrived = arrived
 	return o.hold(ctx, m, kept, done, info, func() (*runtime.Task, error) {
 		opts.Dir = set.TaskDir
-		t, err := runtime.OpenTask(ctx, s.Home, task, opts)
+		t, err := runtime.OpenTask(ctx, o.Home, task, opts)
 		if err != nil {
 			return nil, err
 		}

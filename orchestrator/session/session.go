@@ -110,7 +110,11 @@ func New(o Options) (*Service, error) {
 			return nil, Usagef("the program's folder %s: %v; %s", root, err, HomeRemedy)
 		}
 	}
-	return &Service{Home: h, o: o}, nil
+	s := &Service{Home: h, o: o}
+	if b, _, err := s.Bucket(h.Setting("remote", o.Getenv)); err == nil { // else its use says why not
+		s.Home.Share, s.Home.Shared = b.Put, replica.MirrorHome(b, h).State
+	}
+	return s, nil
 }
 
 // At returns the service of another home with the same environment.

@@ -210,7 +210,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	return o.hold(ctx, m, kept, done, Info{
 		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Plan: n.Plan, Notice: notice,
 	}, func() (*runtime.Task, error) {
-		t, err := runtime.Create(ctx, s.Home, n, opts)
+		t, err := runtime.Create(ctx, o.Home, n, opts)
 		if err != nil && r.ID == "" {
 			os.Remove(s.Home.Task(n.Task)) // the reservation, if nothing is in it
 		}

@@ -2,6 +2,7 @@ package taskdir
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -43,6 +44,10 @@ type Home struct {
 	ReviewedOnly bool
 	// Remote is the bucket whose tasks this home has copies of, to be read; empty: it has tasks of its own.
 	Remote string
+	// Share stores an object in a bucket that the user set, where homes tell one another what tasks showed and users
+	// reviewed, and Shared is the folder with what this home has read of it; nil and empty: there is none.
+	Share  func(ctx context.Context, name string, data []byte) error
+	Shared string
 	// Standing says how a task stands if no process of this machine runs it; nil: state.State.Standing does.
 	Standing func(task string, st *state.State) string
 }
@@ -52,8 +57,8 @@ func FindHome(getenv func(string) string) (Home, error) {
 	h, err := findPlaces(getenv)
 	if err == nil {
 		h.FileLimitBytes, h.StoreLimitBytes, err = SnapshotLimits(getenv)
-		h.Secrets = keptIgnored(h.setting("keep_ignored", getenv))
-		h.ReviewedOnly = h.setting("recall", getenv) == RecallReviewed
+		h.Secrets = keptIgnored(h.Setting("keep_ignored", getenv))
+		h.ReviewedOnly = h.Setting("recall", getenv) == RecallReviewed
 	}
 	return h, err
 }
@@ -61,8 +66,8 @@ func FindHome(getenv func(string) string) (Home, error) {
 // RecallReviewed is the value of the setting recall with which tasks are shown reviewed cards only.
 const RecallReviewed = "reviewed-only"
 
-// setting reads a setting from the environment or the user's config.yaml. Package settings checks the file.
-func (h *Home) setting(key string, getenv func(string) string) string {
+// Setting reads a setting from the environment or the user's config.yaml. Package settings checks the file.
+func (h *Home) Setting(key string, getenv func(string) string) string {
 	if text := getenv("ANAMNESIS_" + strings.ToUpper(key)); text != "" {
 		return text
 	}

@@ -42,7 +42,7 @@ func TestHomeSettings(t *testing.T) {
 		}
 	}
 	h := Home{Config: t.TempDir()}
-	if got := h.setting("recall", func(string) string { return "" }); got != "" || keptIgnored("") != nil {
+	if got := h.Setting("recall", func(string) string { return "" }); got != "" || keptIgnored("") != nil {
 		t.Errorf("without a file: %q", got)
 	}
 }

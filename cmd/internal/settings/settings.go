@@ -354,7 +354,7 @@ func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
 	r.Hooks = s.Hooks
 	if r.Remote.Address == "" {
-		r.Remote.Address = s.Text("remote")
+		r.Remote.Address, r.Remote.Project = s.Text("remote"), s.value("remote").Origin == s.File
 	}
 	// The user learns of the question, unless there is only the bell of a terminal that is not there.
 	if r.WhenAsked == "" && slices.ContainsFunc(s.Notify, func(to string) bool { return to != notify.Bell }) {

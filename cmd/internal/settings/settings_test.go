@@ -98,6 +98,10 @@ func TestPrecedence(t *testing.T) {
 			if s, err = p.load(t); err != nil || s.value(c.key).Text != c.after {
 				t.Errorf("%+v (%v), want %s after an approval", s.value(c.key), err, c.after)
 			}
+			var r session.Request
+			if s.Request(&r); r.Remote.Project != (c.key == "remote") || r.Remote.Project != (r.Remote.Address != "") {
+				t.Errorf("a bucket of the project's: %+v", r.Remote)
+			}
 			write(t, filepath.Join(p.dir, ProjectFile), c.project+"\n# another content\n")
 			if s, err = p.load(t); err != nil || s.value(c.key).Text != c.before {
 				t.Errorf("%+v (%v), want %s when the file was changed", s.value(c.key), err, c.before)

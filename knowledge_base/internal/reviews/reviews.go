@@ -43,9 +43,16 @@ type List struct {
 	path string
 }
 
-// Open reads the list at path. Lines that cannot be read are counted.
-func Open(fsys durable.FS, path string) (*List, error) {
+// Open reads the list at path. Lines that cannot be read are counted. Lessons after which files in the folder
+// shared are named count as reviewed on this machine; a path that is not absolute names no folder.
+func Open(fsys durable.FS, path, shared string) (*List, error) {
 	l := &List{Reviewed: make(map[string]bool), Arrived: make(map[string]bool), fs: fsys, path: path}
+	if filepath.IsAbs(shared) {
+		others, _ := os.ReadDir(shared) // there may be none yet
+		for _, review := range others {
+			l.Reviewed[review.Name()] = true
+		}
+	}
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read reviews: %w", err)

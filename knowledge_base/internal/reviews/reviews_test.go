@@ -33,7 +33,7 @@ func (f fullFile) WriteAt(data []byte, off int64) (int, error) {
 func TestNoteFault(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviews.jsonl")
 	c := &card.Card{Topic: "a topic"}
-	l, err := Open(readOnly{}, path)
+	l, err := Open(readOnly{}, path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestNoteFault(t *testing.T) {
 	if err := l.Record(Reviewed, time.Now(), []*card.Card{c}); err != nil || !l.Knows(c.Hash()) {
 		t.Errorf("afterwards: %v, known: %t", err, l.Knows(c.Hash()))
 	}
-	again, err := Open(durable.OS{}, path)
+	again, err := Open(durable.OS{}, path, "")
 	if err != nil || !again.Reviewed[c.Hash()] {
 		t.Errorf("opened again: %v, %v", again, err)
 	}
@@ -72,9 +72,25 @@ func TestOpen(t *testing.T) {
 		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, err := Open(durable.OS{}, path)
+		l, err := Open(durable.OS{}, path, "")
 		if err != nil || l.Reviewed[hash] != tt.reviewed || l.Arrived[hash] != tt.arrived || l.Bad != tt.bad || l.Knows(hash) != (tt.reviewed || tt.arrived) {
 			t.Errorf("%s: %+v, %v", tt.name, l, err)
+		}
+	}
+}
+
+// TestOpenShared: lessons after which files of a folder are named count as reviewed, beside those of the list. A
+// relative path, which a project could fill, names no folder.
+func TestOpenShared(t *testing.T) {
+	dir, hash := t.TempDir(), strings.Repeat("a", 64)
+	t.Chdir(dir)
+	if err := os.MkdirAll(filepath.Join("reviews", hash), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for shared, want := range map[string]bool{filepath.Join(dir, "reviews"): true, "reviews": false, "": false, filepath.Join(dir, "none"): false} {
+		l, err := Open(durable.OS{}, filepath.Join(dir, "list"), shared)
+		if err != nil || l.Reviewed[hash] != want || l.Bad != 0 {
+			t.Errorf("%q: %+v, %v", shared, l, err)
 		}
 	}
 }
