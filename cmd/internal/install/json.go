@@ -78,7 +78,7 @@ func removeItem(v *hujson.Value, i int) {
 	}
 	if beside := slices.Concat(*before[i], *after[i]); !isBlank(beside) {
 		*next = slices.Concat(bytes.TrimRight(beside, " \t"), bytes.TrimPrefix(*next, []byte("\n")))
-	} else if last && isBlank(*end) && !bytes.Contains(*before[0], []byte("\n")) { // all was on one line
+	} else if last && isBlank(*end) && (i == 0 || !bytes.Contains(*before[0], []byte("\n"))) { // it was on one line
 		*end = nil
 	}
 	if last && i > 0 { // the item before it then has a comma if it had one
