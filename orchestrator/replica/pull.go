@@ -243,7 +243,7 @@ func (p *pull) applyPack(store, name string, data []byte) error {
 
 func (p *pull) applyTask(c *Cursor, task, name string, f file, sent time.Time) error {
 	lines, vault := strings.HasPrefix(name, "ops/"), name == taskdir.VaultName
-	if !lines && !vault && !strings.HasPrefix(name, "blobs/") && path.Dir(name) != taskdir.BundlesName {
+	if !lines && !vault && !strings.HasPrefix(name, "blobs/") && !strings.HasPrefix(name, taskdir.BundlesName+"/") {
 		return fmt.Errorf("%w: a file named %q", ErrDamaged, f.name)
 	}
 	path := filepath.Join(p.home.Task(task), filepath.FromSlash(name))

@@ -40,6 +40,11 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err != nil {
 		return nil, err
 	}
+	if st.Opened.Task != task {
+		if st, err = s.nameCopy(ctx, task, st); err != nil {
+			return nil, err
+		}
+	}
 	if arrived && set.TaskDir == "" {
 		set.TaskDir = st.Opened.Dir
 		here, _ := RealDir(".") // without one, the user is not in the task's

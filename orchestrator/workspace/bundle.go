@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -15,7 +16,6 @@ import (
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -23,89 +23,59 @@ import (
 // maxBundleBytes bounds a bundle of commits: who sends it has it in memory.
 const maxBundleBytes = 64 << 20
 
-// bundle puts the commits of a repository that are new since it was last recorded into a file beside the stream, and
-// names it in b. Those of remotes are left out: another clone gets them from there.
-func (p *Place) bundle(ctx context.Context, b *op.GitSeen) {
-	base, err := p.bundleBase(b.Dir)
-	if b.Unread != "" && b.Commit == "" {
-		err = errors.New("where it stands is unknown")
-	} else if err == nil && base != nil {
-		b.Bundle, err = p.writeBundle(ctx, b, base)
+// bundle puts the commits of a repository that are in no bundle, and are new since the task began, into a file beside
+// the stream, and names it in b. Those of remotes are left out: another clone gets them from there.
+func (p *Place) bundle(ctx context.Context, b *op.GitSeen) error {
+	seen := p.State().Git[b.Dir].Seen
+	switch {
+	case b.Unread != "" && b.Commit == "":
+		return errors.New("where it stands is unknown")
+	case len(seen) == 0 && p.State().Steps.Next() == 0:
+		return nil // the task begins
 	}
-	if err != nil {
-		b.Unbundled = err.Error()
-	}
-}
-
-// bundleBase returns where a repository stood when its commits were bundled last, or else when the task began: nowhere,
-// if the task made the repository. nil: the task begins.
-func (p *Place) bundleBase(dir string) (*op.GitAt, error) {
-	seen := p.State().Git[dir].Seen
+	var known []string
 	for _, seq := range slices.Backward(seen) {
 		was, err := taskdir.ReadBody[*op.GitSeen](p.Journal.Log(), seq)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if was.Unbundled == "" && (was.Unread == "" || was.Commit != "") {
-			return &was.GitAt, nil
+		if was.Unbundled == "" {
+			known = slices.Sorted(maps.Values(tips(was.GitAt)))
+			break
 		}
 	}
-	switch {
-	case len(seen) > 0:
-		return nil, errors.New("git could not be read when the task began")
-	case p.State().Steps.Next() == 0:
-		return nil, nil
-	}
-	return new(op.GitAt), nil
-}
-
-func (p *Place) writeBundle(ctx context.Context, b *op.GitSeen, base *op.GitAt) (string, error) {
-	was, now := tips(*base), tips(b.GitAt)
-	known := slices.Sorted(maps.Values(was))
+	now := tips(b.GitAt)
 	maps.DeleteFunc(now, func(_, id string) bool { return slices.Contains(known, id) })
 	if len(now) == 0 {
-		return "", nil
+		return nil
 	}
 	// After a take-over the repository is another one, which may lack what is known.
 	args := append([]string{"--ignore-missing"}, slices.Sorted(maps.Keys(now))...)
 	args = append(append(append(args, "--not", "--remotes"), known...), "--")
 	git := worldstate.GitCommand{Top: filepath.Join(p.Dir, b.Dir)}
 	if n, err := git.Run(ctx, append([]string{"rev-list", "--count"}, args...)...); err != nil || n == "0" {
-		return "", err
-	}
-	tmp, err := os.MkdirTemp("", "anamnesis-git-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp)
-	made := filepath.Join(tmp, "bundle")
-	if _, err := git.Run(ctx, append([]string{"bundle", "create", "-q", made}, args...)...); err != nil {
-		return "", err
-	}
-	info, err := os.Stat(made)
-	if err == nil && info.Size() > maxBundleBytes {
-		err = fmt.Errorf("they exceed %d MiB; push them", maxBundleBytes>>20)
-	}
-	if err != nil {
-		return "", err
-	}
-	data, err := os.ReadFile(made)
-	if err != nil {
-		return "", err
+		return err
 	}
 	seq, _ := p.Journal.Log().Last()
-	name := fmt.Sprintf("%s%016d.bundle", bundlePrefix(b.Dir), seq+1)
+	name := fmt.Sprintf("%s/%016d.bundle", bundlesOf(b.Dir), seq+1)
 	path := filepath.Join(p.Home.Task(p.ID), name)
-	if err := durable.MakeDir(durable.OS{}, filepath.Dir(path)); err != nil {
-		return "", err
+	err := durable.MakeDir(durable.OS{}, filepath.Dir(path))
+	if err == nil {
+		_, err = git.Run(ctx, append([]string{"bundle", "create", "-q", path}, args...)...)
 	}
-	return name, durable.WriteFile(durable.OS{}, path, data)
+	if info, failed := os.Stat(path); err == nil && failed == nil && info.Size() > maxBundleBytes {
+		return errors.Join(fmt.Errorf("they exceed %d MiB; push them", maxBundleBytes>>20), os.Remove(path))
+	}
+	if err == nil {
+		b.Bundle, err = name, errors.Join(durable.Sync(path), durable.Sync(filepath.Dir(path)))
+	}
+	return err
 }
 
-// bundlePrefix begins the names of a repository's bundles, which sort in the order of their making.
-func bundlePrefix(dir string) string {
+// bundlesOf is the folder of a repository's bundles, beside the stream. Their names sort in the order of their making.
+func bundlesOf(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
-	return fmt.Sprintf("%s/%x-", taskdir.BundlesName, sum[:4])
+	return fmt.Sprintf("%s/%x", taskdir.BundlesName, sum[:4])
 }
 
 // tips returns the commits of a repository's references, and of a HEAD that is none of them, by name.
@@ -123,63 +93,53 @@ func tips(g op.GitAt) map[string]string {
 
 // bundledCommits says which commits of the task the repositories here lack, and how they are fetched from bundles:
 // also those of subagents in the step under way, after whose end they are the task's.
-func (p *Place) bundledCommits(ctx context.Context) (string, error) {
-	text, err := p.lackedCommits(ctx, p.State(), p.Journal.Log())
+func (p *Place) bundledCommits(ctx context.Context) (text string) {
+	tasks := []string{p.ID}
 	for _, c := range p.State().Subagents {
-		if err != nil || c.Dir != "" || !c.Running && c.Step < p.State().Steps.Next() {
-			continue
+		if c.Dir == "" && (c.Running || c.Step == p.State().Steps.Next()) {
+			tasks = append(tasks, c.Task)
 		}
-		st, stream, failed := taskdir.OpenState(p.Home, c.Task)
-		if failed != nil {
-			return "", failed
-		}
-		more, failed := p.lackedCommits(ctx, st, stream)
-		text, err = text+more, errors.Join(failed, stream.Close())
 	}
-	return text, err
+	for _, dir := range slices.Sorted(maps.Keys(p.State().Git)) {
+		seen := p.State().Git[dir].Seen
+		if b, err := taskdir.ReadBody[*op.GitSeen](p.Journal.Log(), seen[len(seen)-1]); err == nil && b.Unbundled != "" {
+			text += fmt.Sprintf(" %sThe last commits did not come along: %s.", GitIn(dir), b.Unbundled)
+		}
+		for _, task := range tasks {
+			folder := filepath.Join(p.Home.Task(task), bundlesOf(dir))
+			files, _ := os.ReadDir(folder)
+			at := make(map[string]string)
+			for _, f := range files {
+				bundleHeads(filepath.Join(folder, f.Name()), at)
+			}
+			git := worldstate.GitCommand{Top: filepath.Join(p.Dir, dir), Stdin: strings.Join(slices.Collect(maps.Values(at)), "\n")}
+			here, _ := git.Run(ctx, "cat-file", "--batch-check=%(objectname)") // the line of one that lacks says more
+			var lacks []string
+			for _, name := range slices.Sorted(maps.Keys(at)) {
+				if !slices.Contains(strings.Split(here, "\n"), at[name]) {
+					lacks = append(lacks, fmt.Sprintf("%s at %.7s", strings.TrimPrefix(name, "refs/heads/"), at[name]))
+				}
+			}
+			if len(lacks) > 0 {
+				text += fmt.Sprintf(" %sCommits that the task made and the repository here lacks: %s. In a clone, this line fetches them, as refs/anamnesis/%s/refs/…:\n"+
+					"for b in %s/*; do git fetch --no-tags --no-prune \"$b\" '+*:refs/anamnesis/%s/*'; done\n",
+					GitIn(dir), notice.List(lacks, len(lacks)), task, shell.QuoteIfNeeded(folder), task)
+			}
+		}
+	}
+	return text
 }
 
-func (p *Place) lackedCommits(ctx context.Context, s *state.State, stream taskdir.Stream) (text string, err error) {
-	task := s.Opened.Task
-	for _, dir := range slices.Sorted(maps.Keys(s.Git)) {
-		var began, made []string // commits, and references with what the task made of them
-		var files []string
-		unbundled, at := "", make(map[string]string)
-		for i, seq := range s.Git[dir].Seen {
-			b, err := taskdir.ReadBody[*op.GitSeen](stream, seq)
-			if err != nil {
-				return "", err
-			}
-			if unbundled = b.Unbundled; b.Bundle != "" {
-				files = append(files, filepath.Join(p.Home.Task(task), b.Bundle))
-				maps.Copy(at, tips(b.GitAt))
-			} else if i == 0 {
-				began = slices.Collect(maps.Values(tips(b.GitAt)))
-			}
-		}
-		ids := strings.Join(slices.Collect(maps.Values(at)), "\n")
-		git := worldstate.GitCommand{Top: filepath.Join(p.Dir, dir), Stdin: ids}
-		here, _ := git.Run(ctx, "cat-file", "--batch-check=%(objectname)") // without a repository none is here
-		for _, name := range slices.Sorted(maps.Keys(at)) {                // the line of one that lacks says so
-			if id := at[name]; !slices.Contains(began, id) && !slices.Contains(strings.Split(here, "\n"), id) {
-				made = append(made, fmt.Sprintf("%s at %.7s", strings.TrimPrefix(name, "refs/heads/"), id))
-			}
-		}
-		if len(made) > 0 {
-			from := shell.QuoteIfNeeded(files[0])
-			if len(files) > 1 {
-				from = `"$b"`
-			}
-			fetch := "git fetch --no-tags --no-prune " + from + " '+*:refs/anamnesis/" + task + "/*'"
-			if len(files) > 1 {
-				fetch = "for b in " + shell.QuoteIfNeeded(filepath.Join(p.Home.Task(task), bundlePrefix(dir))) + "*.bundle; do " + fetch + "; done"
-			}
-			text += fmt.Sprintf(" %sCommits that the task made and the repository here lacks: %s. "+
-				"In a clone, this line fetches them, as refs/anamnesis/%s/refs/…:\n%s\n", GitIn(dir), notice.List(made, len(made)), task, fetch)
-		}
-		if unbundled != "" {
-			text += fmt.Sprintf(" %sThe last commits did not come along: %s.", GitIn(dir), unbundled)
+// bundleHeads adds the references of a bundle, with their commits. Its head is lines up to an empty one.
+func bundleHeads(path string, at map[string]string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return // git says so
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan() && lines.Text() != ""; {
+		if id, name, ok := strings.Cut(lines.Text(), " "); ok && id != "" && strings.Trim(id, "0123456789abcdef") == "" {
+			at[name] = id
 		}
 	}
-	return text, nil
 }

@@ -40,10 +40,6 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	commits, err := p.bundledCommits(ctx)
-	if err != nil {
-		return "", err
-	}
 	text := fmt.Sprintf("[FILES] This task continues on another machine. The files in %s are those of the end of step %d.", p.Dir, s.Current)
 	if len(lost) > 0 {
 		text += " These calls returned after that. What they changed in the directory is gone, what they did elsewhere is not. " +
@@ -54,7 +50,7 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 	if res.Source != "" && res.Source != res.Target {
 		text += fmt.Sprintf(" What was in the directory before is the snapshot %.12s.", res.Source)
 	}
-	return text + commits, nil
+	return text + p.bundledCommits(ctx), nil
 }
 
 // lostCalls lists the calls that returned after a snapshot and may have changed files.

@@ -30,7 +30,9 @@ func (p *Place) RecordGit(ctx context.Context, bundled bool) error {
 		if was := p.State().Git[dir]; len(was.Seen) == 0 || was.GitAt != now {
 			b := &op.GitSeen{Dir: dir, GitAt: now}
 			if p.Kept && bundled {
-				p.bundle(ctx, b)
+				if err := p.bundle(ctx, b); err != nil {
+					b.Bundle, b.Unbundled = "", err.Error()
+				}
 			}
 			seen = append(seen, b)
 		}

@@ -27,14 +27,8 @@ func TextOf(err error, bucket string) string {
 	if errors.As(err, &set) {
 		text = strings.Replace(text, set.Error(), "--"+set.Error(), 1)
 	}
-	help := remedyOf(err)
-	if there := InBucket(help, bucket); there != help || bucket == "" || !strings.Contains(help, "'anamnesis ") {
-		help = there
-	} else {
-		help = "" // that command knows no buckets
-	}
-	if help != "" {
-		text += "; " + help
+	if help := remedyOf(err); help != "" && (bucket == "" || !strings.Contains(help, "'anamnesis doctor")) { // which knows no buckets
+		text += "; " + InBucket(help, bucket)
 	}
 	return text
 }
