@@ -80,7 +80,8 @@ func (m *Memory) countFacts() error {
 	if _, err := m.experienced(); err != nil && !errors.Is(err, opstream.ErrCorrupt) {
 		return err
 	}
-	return errors.Join(AddFacts(m.Home, m.dir, &m.facts), m.shareTask())
+	m.Untold = m.shareTask()
+	return AddFacts(m.Home, m.dir, &m.facts)
 }
 
 // AddFacts adds what one task in a directory showed.

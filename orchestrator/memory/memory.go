@@ -36,7 +36,8 @@ type Reader func(ctx context.Context, spent float64) (reads model.Model, eas int
 
 // Memory is one task's access to the cards.
 type Memory struct {
-	*journal.Ledger // of the task
+	*journal.Ledger       // of the task
+	Untold          error // why other homes do not learn what the task showed; set by CountTask
 	dir             string
 	o               Options
 

@@ -83,9 +83,9 @@ func shared(h taskdir.Home, dir string) (out []Shared) {
 	return out
 }
 
-// shareTask tells other homes what the task showed.
+// shareTask tells other homes what the task showed, if it is kept in a bucket.
 func (m *Memory) shareTask() error {
-	if m.Home.Share == nil {
+	if m.Home.Share == nil || m.Home.KeptAs(m.ID) == "" {
 		return nil
 	}
 	top, _, _ := worldstate.Identity(m.dir)

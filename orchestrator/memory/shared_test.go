@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,8 +151,17 @@ func TestShareTask(t *testing.T) {
 	lesson.Provenance = card.Provenance{Task: "t", Ranges: []card.Range{{First: 5, Last: 7}}, EvidenceHash: anamnesis.EvidenceHash(ops)}
 	put(first)
 	shares(&first.Home)
-	first.verified = []usage.Event{{Card: met.ID, What: usage.Verified, Task: "t", Op: 7, Text: met.Hash()}}
 	if err := first.CountTask(); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := b.List(t.Context(), "learned/", ""); err != nil || len(names) > 0 {
+		t.Errorf("of a task that is kept in this home only: %q, %v", names, err)
+	}
+	if err := os.WriteFile(filepath.Join(first.Home.Task("t"), taskdir.RemoteName), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first.verified = []usage.Event{{Card: met.ID, What: usage.Verified, Task: "t", Op: 7, Text: met.Hash()}}
+	if err := errors.Join(first.CountTask(), first.Untold); err != nil {
 		t.Fatal(err)
 	}
 	names, err := b.List(context.Background(), SharedPrefix(dir), "")

@@ -335,6 +335,9 @@ func (s *Session) Close() error {
 
 func (s *Session) close() error {
 	err := s.task.Close()
+	if untold := s.task.Memory.Untold; untold != nil {
+		s.client.note(fmt.Sprintf("other homes do not learn what this task showed: %v", untold))
+	}
 	s.done()
 	return errors.Join(err, release(s.replica))
 }
