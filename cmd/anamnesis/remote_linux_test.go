@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,5 +100,56 @@ func TestRemoteReads(t *testing.T) {
 	r.wait(p)
 	if p.code() != 0 || !strings.Contains(p.out.String(), "Read.") {
 		t.Errorf("exit code %d\n%s", p.code(), p.out.String())
+	}
+}
+
+// TestRemoteCommits: commits, also large ones, go through a sealed bucket of an S3 server, and the line that the next
+// machine is told fetches them in a clone.
+func TestRemoteCommits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, rand.New(rand.NewPCG(2, 2)), true, true)
+	sh := func(dir, line string) string {
+		t.Helper()
+		cmd := exec.Command("sh", "-euc", line)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_AUTHOR_NAME=P", "GIT_AUTHOR_EMAIL=p@p", "GIT_COMMITTER_NAME=P", "GIT_COMMITTER_EMAIL=p@p")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	words := `turns:
+  - calls: [{name: Bash, arguments: {command: "head -c 3000000 /dev/urandom >a; git add a; git -c user.name=A -c user.email=a@a commit -qm one"}}]
+  - calls: [{name: Bash, arguments: {command: "git switch -qc topic; git -c user.name=A -c user.email=a@a commit -q --allow-empty -m two"}}]
+  - reply: Committed.
+  - reply: Taken over.
+`
+	if err := os.WriteFile(r.script, []byte(words), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh(r.top, "git init -q -b main origin; git -C origin commit -q --allow-empty -m zero; git clone -q origin clone")
+	var out string
+	var one machine
+	for i, args := range [][]string{{"run", "--task", rigTask, "--no-final-pass", "Do it."}, {"resume", rigTask, "Go on."}} {
+		m := r.newMachine()
+		if err := os.RemoveAll(m.dir); err != nil {
+			t.Fatal(err)
+		}
+		sh(r.top, "git clone -q origin "+m.dir)
+		p := r.start(m, 0, args...)
+		r.wait(p)
+		if out = p.out.String(); p.code() != 0 {
+			t.Fatalf("exit code %d\n%s", p.code(), out)
+		}
+		if i == 0 {
+			one = m
+		}
+	}
+	_, line, _ := strings.Cut(out, "\nfor b in ")
+	line, _, _ = strings.Cut(line, "\n")
+	sh(filepath.Join(r.top, "clone"), "for b in "+line)
+	want, got := sh(one.dir, "git rev-parse topic main"), sh(filepath.Join(r.top, "clone"), "git rev-parse refs/anamnesis/"+rigTask+"/refs/heads/topic refs/anamnesis/"+rigTask+"/refs/heads/main")
+	if got != want {
+		t.Errorf("fetched %q, want %q", got, want)
 	}
 }
