@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"anamnesis/opstream"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/taskdir"
@@ -102,6 +103,9 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 		ended: make(chan struct{}), stopped: make(chan struct{}), wrote: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		streams: make(map[string]*stream), sent: make(map[string]bool), until: o.Now(),
 	}
+	if c.own(c.Last) {
+		h.cursor.Was = c.Last.Holder
+	}
 	h.cursor.Remote, h.cursor.Own = b.String(), h.holder // so that Pull recognises what this process sends
 	if err := h.cursor.write(o.Home); err != nil {
 		return nil, err
@@ -109,6 +113,14 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 	ctx, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	go h.run(ctx)
 	return h, nil
+}
+
+// Place records that a directory has the task's files.
+func (h *Holder) Place(dir string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cursor.Place = durable.Identity(dir)
+	return h.cursor.write(h.o.Home)
 }
 
 // Attach adds a stream whose lines are sent from now on. store is that of its snapshots.
@@ -168,16 +180,17 @@ func (h *Holder) Err() error {
 	return h.lost
 }
 
-// Close sends what is left, for as long as ctx lasts, and says in the log that anybody may take the task.
+// Close sends what is left, for as long as ctx lasts, and says in the log that anybody may take the task. If this
+// process has recorded and sent nothing, the task stays with who had it.
 func (h *Holder) Close(ctx context.Context) error {
 	if h.o.Closed != nil {
 		defer h.o.Closed()
 	}
 	h.mu.Lock()
-	none := h.cursor.Last.N == 0 // the task could not be begun
+	none := h.cursor.Last.Holder != h.holder
 	for _, s := range h.streams {
 		seq, _ := s.log.Last()
-		none = none && seq == 0
+		none = none && seq == s.seq
 	}
 	h.mu.Unlock()
 	var err error

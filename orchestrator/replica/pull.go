@@ -117,7 +117,7 @@ func (p *pull) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.Rival = p.Last.Holder != p.Own; p.Rival {
+	if p.Rival = !p.own(p.Last); p.Rival {
 		return p.cutTails()
 	}
 	return nil
@@ -191,7 +191,9 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 				return fmt.Errorf("%s: %w", names[i], err)
 			}
 		}
-		next.Last, next.Sum = o.about, o.sum
+		if next.Last, next.Sum = o.about, o.sum; !next.own(o.about) {
+			next.Place = ""
+		}
 	}
 	for store, s := range p.packs {
 		if err := worldstate.Import(ctx, filepath.Join(p.home.Worlds(), store), next.Task, s.dir, s.ids); err != nil {

@@ -154,7 +154,7 @@ type Store struct {
 	Replica *replica.Holder
 	// Deadline ends commands if the bucket cannot be reached; nil: none does.
 	Deadline *guard.Deadline
-	// Arrived: another machine worked on the task before, so that its files are brought here.
+	// Arrived: the directory is not the one where this home left the task's files, so that they are brought here.
 	Arrived bool
 }
 
@@ -308,6 +308,12 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 
 // Resume is journal.Ledger.Resume in the directory that the user named, if any.
 func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
+	if kept := t.opts.Store.Replica != nil; kept && t.opts.Dir != "" && !t.opts.Store.Arrived {
+		var err error
+		if t.opts.Store.Arrived, err = t.Place.Reset(ctx); err != nil {
+			return err
+		}
+	}
 	if t.opts.Store.Arrived {
 		text, err := t.Place.Fill(ctx)
 		if err != nil {
@@ -330,6 +336,11 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 		return err
 	}
 	if t.opts.Store.Arrived { // Fill made the directory what it was
+		if kept := t.opts.Store.Replica; kept != nil {
+			if err := kept.Place(t.Place.Dir); err != nil {
+				return err
+			}
+		}
 		return t.Place.RecordGit(ctx, false) // this repository's commits are no work of the task
 	}
 	return t.Place.Adopt(ctx, to.Dir != "")

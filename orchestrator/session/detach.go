@@ -50,7 +50,7 @@ func (s *Service) resumeDetached(ctx context.Context, task, message string, set 
 	if err := s.copyRecord(ctx, task, id); err != nil {
 		return nil, fmt.Errorf("copy task %s: %w", task, err)
 	}
-	set.Remote = Remote{arrived: kept.Last.Holder != kept.Own}
+	set.Remote = Remote{copied: kept}
 	resumed, err := s.Resume(ctx, id, message, set, c)
 	if err == nil {
 		resumed.Opening = append(resumed.Opening, fmt.Sprintf("task %s is a copy of %s that no bucket keeps; %s stays as it is, and what others do in it is not in the copy", id, task, task))

@@ -28,12 +28,12 @@ import (
 // Remote says where a task is kept beside this home. The zero value: a new task in this home only, another one where
 // it is kept.
 type Remote struct {
-	Address string        // of a bucket; see bucket.Open
-	Lease   time.Duration // after how long another process's task is taken; 0: replica.DefaultLease
-	Project bool          // a project's file names the bucket: what other homes told there does not count
-	Now     bool          // the task is taken at once: the user knows that no other process works on it
-	Detach  bool          // not the task is continued, but a copy of it under a new name, which is kept in this home only
-	arrived bool          // such a copy is of another machine's work
+	Address string          // of a bucket; see bucket.Open
+	Lease   time.Duration   // after how long another process's task is taken; 0: replica.DefaultLease
+	Project bool            // a project's file names the bucket: what other homes told there does not count
+	Now     bool            // the task is taken at once: the user knows that no other process works on it
+	Detach  bool            // not the task is continued, but a copy of it under a new name, which is kept in this home only
+	copied  *replica.Cursor // of the task, if this one is such a copy
 }
 
 // remoteKeyEnv is the variable with the key that seals what is sent.
@@ -116,27 +116,27 @@ func learn(ctx context.Context, b bucket.Bucket, name, to string) error {
 }
 
 // fetch brings a task that is kept in a bucket up to date, and waits until it can be taken. The cursor is nil if it
-// is not kept in one. arrived: another machine worked on it since this home did.
-func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, arrived bool, err error) {
+// is not kept in one.
+func (o *opening) fetch(ctx context.Context, task string) (*replica.Cursor, error) {
 	if taskdir.CheckTaskID(task) != nil {
-		return nil, false, nil // it is refused later
+		return nil, nil // it is refused later
 	}
 	had, err := replica.ReadCursor(o.Home, task)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if had != nil && o.Remote.Address == "" {
 		o.Remote.Address, o.Remote.Project = had.Remote, had.Project
 	}
 	if o.Remote.Address == "" {
-		return nil, false, nil
+		return nil, nil
 	}
 	b, _, err := o.Bucket(o.Remote.Address)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if o.lock, err = replica.Lock(o.Home, task); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	lease := cmp.Or(o.Remote.Lease, replica.DefaultLease)
 	if o.Remote.Now {
@@ -147,12 +147,12 @@ func (o *opening) fetch(ctx context.Context, task string) (c *replica.Cursor, ar
 		err = remedy.With(err, remedy.Detach, task)
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	for _, path := range pulled.Aside {
 		o.warn("another process continued the task without what this home had recorded last; that is in %s", path)
 	}
-	return &pulled.Cursor, pulled.Rival, nil
+	return &pulled.Cursor, nil
 }
 
 // keep begins to keep a task that works in dir in the bucket of the settings; nil: there is none. c is how far the
@@ -183,7 +183,7 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 	}
 	if c == nil {
 		defer o.unlock()
-		if c, err = o.begin(ctx, b, task); err != nil {
+		if c, err = o.begin(ctx, b, task, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -214,7 +214,7 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 }
 
 // begin returns the cursor of a new task, whose name the bucket does not have.
-func (o *opening) begin(ctx context.Context, b bucket.Bucket, task string) (_ *replica.Cursor, err error) {
+func (o *opening) begin(ctx context.Context, b bucket.Bucket, task, dir string) (_ *replica.Cursor, err error) {
 	if o.lock, err = replica.Lock(o.Home, task); err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (o *opening) begin(ctx context.Context, b bucket.Bucket, task string) (_ *r
 	} else if has {
 		return nil, Usagef("task %s exists in %s; use another name", task, b)
 	}
-	return &replica.Cursor{Task: task, Project: o.Remote.Project}, os.MkdirAll(o.Home.Task(task), 0o700)
+	return &replica.Cursor{Task: task, Place: durable.Identity(dir), Project: o.Remote.Project}, os.MkdirAll(o.Home.Task(task), 0o700)
 }
 
 // unlock releases the lock of a task that was not opened.

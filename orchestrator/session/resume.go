@@ -31,11 +31,10 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	o := &opening{Service: s, Settings: set, client: c}
 	defer o.unlock()
-	cursor, arrived, err := o.fetch(ctx, task)
+	cursor, err := o.fetch(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	arrived = arrived || set.Remote.arrived
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return nil, err
@@ -45,15 +44,18 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 			return nil, err
 		}
 	}
+	kept := cmp.Or(cursor, set.Remote.copied)
+	arrived := kept != nil && !kept.Left(cmp.Or(set.TaskDir, st.Opened.Dir))
 	if arrived && set.TaskDir == "" {
 		set.TaskDir = st.Opened.Dir
 		here, _ := RealDir(".") // without one, the user is not in the task's
 		if entries, err := os.ReadDir(set.TaskDir); err == nil && len(entries) > 0 && here != set.TaskDir {
-			return nil, settingf("dir", ": the task worked in %s on another machine, and here that directory has files, "+
-				"which the task's would replace; name the directory to work in, %s if it is that one", set.TaskDir, set.TaskDir)
+			return nil, settingf("dir", ": the task worked last in another directory than %s is now, or on another machine, and the "+
+				"task's files would replace those there; name the directory to work in, %s if it is that one", set.TaskDir, set.TaskDir)
 		}
 	}
 	if arrived {
+		kept.Place = "" // until it has the files
 		if err := os.MkdirAll(set.TaskDir, 0o755); err != nil {
 			return nil, settingf("dir", " %s: %v", set.TaskDir, err)
 		}
@@ -128,13 +130,13 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err != nil {
 		return nil, err
 	}
-	kept, err := o.keep(ctx, task, st.Opened.Dir, cursor, &opts.Store)
+	holder, err := o.keep(ctx, task, st.Opened.Dir, cursor, &opts.Store)
 	if err != nil {
 		done()
 		return nil, err
 	}
 	opts.Store.Arrived = arrived
-	return o.hold(ctx, m, kept, done, info, func() (*runtime.Task, error) {
+	return o.hold(ctx, m, holder, done, info, func() (*runtime.Task, error) {
 		opts.Dir = set.TaskDir
 		t, err := runtime.OpenTask(ctx, o.Home, task, opts)
 		if err != nil {
@@ -144,7 +146,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 			return nil, JoinClose(err, t.Close())
 		}
 		for part := range strings.SplitSeq(resumed.Notice, "\n\n") { // files of the user may have been replaced
-			if files, ok := strings.CutPrefix(part, "[FILES] "); ok && arrived {
+			if mark, files, ok := strings.Cut(part, "] "); ok && strings.HasPrefix(mark, "[FILES") {
 				o.client.note(files)
 			}
 		}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
 )
 
 // WantDir returns an error if a task's directory is missing, with the remedy. Errors:
@@ -76,6 +78,26 @@ func RecreateDir(dir string) error {
 		return fmt.Errorf("the world's directory is missing and cannot be recreated: %w", err)
 	}
 	return nil
+}
+
+// Reset reports whether everything that the task has changed is as it was before the task: the directory was made a
+// fresh checkout in place.
+func (p *Place) Reset(ctx context.Context) (bool, error) {
+	was, err := p.present()
+	if err != nil {
+		return false, err
+	}
+	first, err := p.CommitAt(0)
+	if err != nil || first == "" || was.Commit == "" {
+		return false, nil // nothing says what was before
+	}
+	changed, err := p.World.Diff(ctx, first, was.Commit)
+	if err != nil || len(changed) == 0 {
+		return false, err
+	}
+	back, err := p.World.Plan(ctx, first, &worldstate.PlanOptions{OverwriteEdits: true})
+	differs := slices.Concat(back.Write, back.Delete)
+	return !slices.ContainsFunc(changed, func(c worldstate.Change) bool { return slices.Contains(differs, c.Path) }), err
 }
 
 // ErrNoDirectory: the task's directory does not exist.
