@@ -158,3 +158,12 @@ func TestParseFalsified(t *testing.T) {
 		}
 	}
 }
+
+// TestBlockCap: a block takes a sixteenth of the span, 400 tokens at least and 2,000 at most.
+func TestBlockCap(t *testing.T) {
+	for eas, want := range map[int]int{0: 400, 6415: 400, 6416: 401, 31_999: 1999, 32_000: 2000, 32_016: 2000} {
+		if got := BlockCap(eas); got != want {
+			t.Errorf("of a span of %d: %d, want %d", eas, got, want)
+		}
+	}
+}

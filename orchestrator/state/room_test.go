@@ -98,6 +98,23 @@ func TestNextForRoom(t *testing.T) {
 	}
 }
 
+// TestTarget: a context is made smaller to six tenths of the limit of the window, less what tools take, but no less than
+// six tenths of the rest.
+func TestTarget(t *testing.T) {
+	for tools, want := range map[int]int{0: 4200, 1000: 3600, 6000: 2100} {
+		s := optest.Fold(t, Fold, optest.Parse(t, big(pressed)))
+		if got := Next(s, Limits{ToolTokens: tools}); got.Target != want || got.Limit != max(7000-tools, 3500) {
+			t.Errorf("with tools of %d tokens: %+v, want a target of %d", tools, got, want)
+		}
+	}
+	if got := Queries("fix it"); !slices.Equal(got, []string{"fix it"}) {
+		t.Errorf("cards are looked for by %q", got)
+	}
+	if got := Queries(NoPrompt); got != nil {
+		t.Errorf("without a prompt cards are looked for by %q", got)
+	}
+}
+
 // TestStepsLimit: what steps have left in the context is compacted beyond the EAS, but not below
 // a floor, nor below what many steps of the task's size take; a few steps at the end and the
 // user's words stay.

@@ -117,6 +117,18 @@ func (s stub) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, er
 	return tool.Result{}, nil
 }
 
+// TestNames: a tool's name is of letters, digits, _ and -, and no longer than providers take.
+func TestNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"azAZ09_-": true, strings.Repeat("a", tool.MaxNameBytes): true, strings.Repeat("a", tool.MaxNameBytes+1): false,
+		"": false, "a b": false, "é": false, "a@": false, "a[": false, "a`": false, "a{": false, "a/": false, "a:": false, "a.b": false,
+	} {
+		if _, err := tool.NewRegistry(stub{Name: name, Schema: tool.Params()}); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 func TestNewRegistryRefuses(t *testing.T) {
 	ok := tool.Params()
 	tests := []struct {

@@ -77,7 +77,7 @@ func ParseRule(text string, v Verdict) (Rule, error) {
 	if r.Command != "" && !r.about(commandTool) {
 		return Rule{}, fmt.Errorf("rule %q: only %s has commands; write %s for every call of the tool", text, commandTool, r.Tool)
 	}
-	if r.Command == "" && strings.HasSuffix(text, ")") {
+	if r.Command == "" && strings.HasSuffix(m[0], ")") {
 		return Rule{}, fmt.Errorf("rule %q: there is no command between the parentheses; write %s for all of them", text, r.Tool)
 	}
 	return r, nil

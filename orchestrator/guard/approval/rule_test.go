@@ -168,7 +168,7 @@ func TestParseRule(t *testing.T) {
 			t.Errorf("ParseRule(%q) = %q, %v", text, r, err)
 		}
 	}
-	for _, text := range []string{"", "git diff *", "Bash()", "Bash(git", "Bash)", "[", "Ba sh", "WriteFile(secrets/*)", "Bahs(rm *)", "mcp__*(x)"} {
+	for _, text := range []string{"", "git diff *", "Bash()", "Bash() ", "Bash( )\n", "Bash(git", "Bash)", "[", "Ba sh", "WriteFile(secrets/*)", "Bahs(rm *)", "mcp__*(x)"} {
 		if r, err := ParseRule(text, Allow); err == nil {
 			t.Errorf("ParseRule(%q) = %q, want an error", text, r)
 		}

@@ -159,13 +159,10 @@ func duplicates(r shell.Redirect) bool {
 }
 
 // names reports whether a rule that refuses or asks is about a command: its program under any
-// path, its words with options between them. With maybe, words known only at run time fit
+// path, its words with options between them. The rule has a command. With maybe, words known only at run time fit
 // anything.
 func names(rule Rule, s shell.Simple, maybe bool) bool {
 	pattern := strings.Fields(rule.Command)
-	if len(pattern) == 0 {
-		return false
-	}
 	if pattern[0] == ">" || pattern[0] == "<" {
 		return slices.ContainsFunc(s.Redirects, func(r shell.Redirect) bool {
 			fit := strings.Contains(r.Op, pattern[0]) && !strings.HasPrefix(r.Op, "<<") && !duplicates(r)

@@ -2,6 +2,10 @@ package restore_test
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -9,6 +13,35 @@ import (
 	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 )
+
+// TestJournalFile: a journal is read as it was written; one of another world, or damaged, is corrupt, and none is no journal.
+func TestJournalFile(t *testing.T) {
+	f := restore.File{World: "0123", Path: filepath.Join(t.TempDir(), "journal")}
+	if j, err := f.Read(); j != nil || err != nil {
+		t.Errorf("none: %+v, %v", j, err)
+	}
+	if there, err := f.Exists(); there || err != nil {
+		t.Errorf("none exists: %v, %v", there, err)
+	}
+	for world, want := range map[string]bool{"0123": true, "4567": false} {
+		if err := f.Write(&restore.Journal{World: world, Nonce: "0123456789abcdef"}); err != nil {
+			t.Fatal(err)
+		}
+		j, err := f.Read()
+		if want && (err != nil || j.World != world) || !want && (!errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "another world")) {
+			t.Errorf("of the world %s: %+v, %v", world, j, err)
+		}
+		if there, err := f.Exists(); !there || err != nil {
+			t.Errorf("it exists: %v, %v", there, err)
+		}
+	}
+	if err := os.WriteFile(f.Path, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Read(); !errors.Is(err, gitfmt.ErrCorrupt) {
+		t.Errorf("damaged: %v", err)
+	}
+}
 
 func FuzzJournal(f *testing.F) {
 	j := &restore.Journal{World: "0123", Nonce: "0123456789abcdef", Actions: []restore.Action{
