@@ -54,7 +54,8 @@ the last one.`,
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "tasks of this directory's repository alone")
 	cmd.Flags().BoolVar(&q.Errors, "errors", false, "errors alone")
-	cmd.Flags().TimeVar(&q.Since, "since", time.Time{}, []string{time.DateOnly}, "tasks that went on since a `DAY` such as 2026-11-02")
+	cmd.Flags().TimeVar(&q.Since, "since", time.Time{}, []string{time.DateOnly},
+		"tasks that went on since a `DAY` such as 2026-11-02")
 	cmd.Flags().IntVarP(&q.Most, "number", "n", search.DefaultMost, "how many tasks to show")
 	return a.jsonFlag(cmd, "a JSON object")
 }

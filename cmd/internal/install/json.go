@@ -170,7 +170,8 @@ func (p *Places) addJSON(agent sessions.Agent, part part, data []byte, older map
 			name = missing
 		}
 		if v.Value.Kind() != '{' && name != "" || v.Value.Kind() != '[' && name == "" {
-			return fmt.Errorf("%s is not of the form that the agent documents", cmp.Or(strings.Join(path[:depth], "."), "it"))
+			at := cmp.Or(strings.Join(path[:depth], "."), "it")
+			return fmt.Errorf("%s is not of the form that the agent documents", at)
 		}
 		return insert(v, strings.Repeat("  ", depth), name, value)
 	}

@@ -29,8 +29,8 @@ func kindAt(mounts []confine.Mount, path string) (kind string) {
 }
 
 // shared are file systems of a network, of Windows under WSL and of a container's host.
-var shared = strings.Fields("nfs nfs4 cifs smb3 smbfs afs ceph glusterfs lustre gpfs beegfs davfs fuse.sshfs fuse.rclone " +
-	"fuse.s3fs fuse.glusterfs 9p drvfs virtiofs fuse.grpcfuse fuse.osxfs fakeowner")
+var shared = strings.Fields("nfs nfs4 cifs smb3 smbfs afs ceph glusterfs lustre gpfs beegfs davfs fuse.sshfs " +
+	"fuse.rclone fuse.s3fs fuse.glusterfs 9p drvfs virtiofs fuse.grpcfuse fuse.osxfs fakeowner")
 
 // Machine is what is known of the machine that this program runs on.
 type Machine struct {
@@ -48,8 +48,8 @@ func (m *Machine) Concerns(state, project string) (lines []string) {
 		{"this directory", project, "each save reads the directory; a copy on a local disk is faster"},
 	} {
 		if kind := kindAt(mounts, d.path); slices.Contains(shared, kind) {
-			lines = append(lines, fmt.Sprintf("%s %s is on a network mount or a folder of the host (%s), where locks may fail and reading is slow: %s",
-				d.what, d.path, kind, d.remedy))
+			lines = append(lines, fmt.Sprintf("%s %s is on a network mount or a folder of the host (%s), "+
+				"where locks may fail and reading is slow: %s", d.what, d.path, kind, d.remedy))
 		}
 	}
 	if m.inContainer() && slices.Contains([]string{"overlay", "aufs", "fuse.fuse-overlayfs", "vfs",
@@ -68,7 +68,8 @@ func (p *Places) Surroundings(project string) (lines []string) {
 		}
 		return path
 	}
-	m := Machine{Mounts: string(table), Container: exists("/.dockerenv") || exists("/run/.containerenv"), Getenv: p.Getenv}
+	m := Machine{Mounts: string(table), Getenv: p.Getenv,
+		Container: exists("/.dockerenv") || exists("/run/.containerenv")}
 	if err := unix.Access(p.State, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
 		lines = append(lines, fmt.Sprintf("the state folder %s cannot be written (%v): nothing is recorded; set ANAMNESIS_HOME to a folder that you may read and write", p.State, err))
 	}

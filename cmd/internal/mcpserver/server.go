@@ -96,7 +96,8 @@ func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context,
 		if err != nil {
 			text = strings.TrimSpace(text + "\n" + t.Name + ": " + err.Error())
 		}
-		return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: clip(text)}}}, nil, nil
+		content := []mcp.Content{&mcp.TextContent{Text: clip(text)}}
+		return &mcp.CallToolResult{IsError: err != nil, Content: content}, nil, nil
 	})
 }
 

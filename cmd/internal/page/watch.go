@@ -57,7 +57,8 @@ func (ws *watches) acquire(id string) (*watch, error) {
 		}
 		if errors.Is(w.end, errImpossible) {
 			w.mu.Unlock()
-			return nil, fmt.Errorf("%w. Another program may have written it; 'anamnesis doctor %s' looks closer", w.end, id)
+			return nil, fmt.Errorf("%w. Another program may have written it; 'anamnesis doctor %s' looks closer",
+				w.end, id)
 		}
 		if w.last == 0 && w.end == nil {
 			w.end = fmt.Errorf("the task's stream is empty: it is only being made, or its program died at once")
@@ -130,5 +131,6 @@ func (w *watch) damage() string {
 	case errors.Is(w.end, opstream.ErrVersion):
 		return fmt.Sprintf("%v. Use the program that wrote it, or a newer one.", w.end)
 	}
-	return fmt.Sprintf("The stream of this task cannot be read further: %v. 'anamnesis doctor %s' looks closer.", w.end, w.id)
+	return fmt.Sprintf("The stream of this task cannot be read further: %v. 'anamnesis doctor %s' looks closer.", w.end,
+		w.id)
 }
