@@ -241,9 +241,5 @@ func release(kept *replica.Holder) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), releaseTime, fmt.Errorf("no answer in %v", releaseTime))
 	defer cancel()
-	err := kept.Close(ctx)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("the end of the record may be in this home alone: %w", err)
-	}
-	return err
+	return kept.Close(ctx)
 }

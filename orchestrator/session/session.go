@@ -348,11 +348,8 @@ func JoinClose(err, closed error) error {
 	if errors.Is(err, opstream.ErrPoisoned) && errors.Is(closed, opstream.ErrPoisoned) {
 		return err
 	}
-	switch {
-	case err == nil || closed == nil:
+	if err == nil || closed == nil || strings.Contains(err.Error(), closed.Error()) {
 		return cmp.Or(err, closed)
-	case strings.Contains(err.Error(), closed.Error()):
-		return err
 	}
 	return fmt.Errorf("%w; %w", err, closed)
 }

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -110,7 +109,12 @@ func (p *Place) bundledCommits(ctx context.Context) (text string) {
 			files, _ := os.ReadDir(folder)
 			at := make(map[string]string)
 			for _, f := range files {
-				bundleHeads(filepath.Join(folder, f.Name()), at)
+				heads, _ := worldstate.GitCommand{Top: folder}.Run(ctx, "bundle", "list-heads", f.Name())
+				for line := range strings.SplitSeq(heads, "\n") {
+					if id, name, ok := strings.Cut(line, " "); ok {
+						at[name] = id
+					}
+				}
 			}
 			git := worldstate.GitCommand{Top: filepath.Join(p.Dir, dir), Stdin: strings.Join(slices.Collect(maps.Values(at)), "\n")}
 			here, _ := git.Run(ctx, "cat-file", "--batch-check=%(objectname)") // the line of one that lacks says more
@@ -128,18 +132,4 @@ func (p *Place) bundledCommits(ctx context.Context) (text string) {
 		}
 	}
 	return text
-}
-
-// bundleHeads adds the references of a bundle, with their commits. Its head is lines up to an empty one.
-func bundleHeads(path string, at map[string]string) {
-	f, err := os.Open(path)
-	if err != nil {
-		return // git says so
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan() && lines.Text() != ""; {
-		if id, name, ok := strings.Cut(lines.Text(), " "); ok && id != "" && strings.Trim(id, "0123456789abcdef") == "" {
-			at[name] = id
-		}
-	}
 }
