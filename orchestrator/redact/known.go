@@ -61,8 +61,8 @@ func urlPassword(name, value string) (Secret, bool) {
 	if err != nil || u.User == nil {
 		return Secret{}, false
 	}
-	p, ok := u.User.Password()
-	if !ok || !secretValue(p) {
+	p, _ := u.User.Password()
+	if !secretValue(p) {
 		return Secret{}, false
 	}
 	return Secret{Kind: kindName(name) + "-password", Value: p}, true
