@@ -495,7 +495,7 @@ passes:
 	d.sees("Both are written.", "── 2 files changed: later.md, notes.md", "\n>")
 	d.sees("in all: /out 1\n")
 	d.types("/model\n")
-	d.sees("● script:words.yaml · now", "/model NAME changes it")
+	d.sees("model script:words.yaml · /model NAME changes it")
 	d.types("/out 3\n")
 	d.sees("! /out 3: the step ran no command; these steps did: 1-2")
 	d.types("/out 1\n")

@@ -59,7 +59,7 @@ func verbs() []verb {
 		{"/context", "[STEP]", "the same as /why", 0, (*screen).whyVerb},
 		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
 		{"/compact", "", "compact all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
-		{"/model", "[NAME]", "list the models known, or change it from the next request on", 2, (*screen).modelVerb},
+		{"/model", "[NAME]", "show the model, or change it from the next request on", 2, (*screen).modelVerb},
 		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 0, (*screen).approvalVerb},
 		{"/plan", "", "begin or end plan mode: the agent only reads and asks, and makes a plan (Shift-Tab)", 0,
 			func(m *screen, _ []string) tea.Cmd { return m.setMode(m.approval(), !m.planning()) }},
@@ -373,15 +373,9 @@ func (m *screen) costVerb([]string) tea.Cmd {
 
 func (m *screen) modelVerb(args []string) tea.Cmd {
 	if len(args) == 0 {
-		svc, configured := m.o.Service, cmp.Or(m.o.Request.Model, m.o.Request.Default.Model)
-		now := cmp.Or(m.info.Model, configured)
-		return func() tea.Msg {
-			text, err := report.Models(svc, now, configured)
-			if err != nil {
-				return errorMsg{err}
-			}
-			return textMsg{text}
-		}
+		now := cmp.Or(m.info.Model, m.o.Request.Model, m.o.Request.Default.Model)
+		m.print("model " + paint.Bold.Render(term.ModelName(now)) + paint.Faint.Render(" · /model NAME changes it"))
+		return nil
 	}
 	if _, err := m.o.Service.ChooseModel(m.ctx, args[0], m.o.Request.BaseURL, ""); err != nil {
 		m.fail(err)

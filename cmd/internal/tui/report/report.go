@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"anamnesis/cmd/internal/page/patch"
@@ -111,38 +110,6 @@ func Thoughts(svc *session.Service, task string, step int) (string, error) {
 		return paint.Faint.Render("the model sent no thoughts"), nil
 	}
 	return strings.Join(texts, "\n\n"), err
-}
-
-// maxModelTasks is how many of the latest tasks Models looks at.
-const maxModelTasks = 12
-
-// Models lists the present model, the configured one and those of the latest tasks.
-func Models(svc *session.Service, now, configured string) (string, error) {
-	tasks, err := svc.Tasks()
-	if err != nil {
-		return "", err
-	}
-	known := []string{now, configured}
-	tasks = tasks[max(0, len(tasks)-maxModelTasks):]
-	for _, t := range slices.Backward(tasks) {
-		if st, err := svc.State(t.ID); err == nil && t.Agent == "" {
-			known = append(known, st.Model.Name)
-		}
-	}
-	var lines []string
-	for i, name := range known {
-		if name == "" || slices.Contains(known[:i], name) {
-			continue
-		}
-		mark, why := "  ", "used lately"
-		if name == now {
-			mark, why = "● ", "now"
-		} else if name == configured {
-			why = "configured"
-		}
-		lines = append(lines, mark+paint.Bold.Render(term.ModelName(name))+paint.Faint.Render(" · "+why))
-	}
-	return strings.Join(append(lines, paint.Faint.Render("/model NAME changes it")), "\n"), nil
 }
 
 // Cards lists the cards that were recalled and written.

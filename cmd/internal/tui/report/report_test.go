@@ -111,21 +111,6 @@ func TestThoughts(t *testing.T) {
 	}
 }
 
-// TestModels: each model once, the present one first.
-func TestModels(t *testing.T) {
-	svc := service(t)
-	for _, tt := range []struct{ now, configured, want string }{
-		{"big", "other", "● big · now\n  other · configured\n  small · used lately\n"},
-		{"small", "", "● small · now\n"},
-		{"small", "small", "● small · now\n"},
-		{"", "small", "  small · configured\n"},
-	} {
-		if got, err := Models(svc, tt.now, tt.configured); err != nil || paint.Strip(got) != tt.want+"/model NAME changes it" {
-			t.Errorf("%q, %q: %q, %v", tt.now, tt.configured, paint.Strip(got), err)
-		}
-	}
-}
-
 // TestCards: what was recalled, and what was written or would have been.
 func TestCards(t *testing.T) {
 	if got, err := Cards(service(t), "t"); err != nil || paint.Strip(got) != "no card was recalled or written in this task" {
