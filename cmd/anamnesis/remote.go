@@ -133,7 +133,7 @@ tasks work with the copy.`,
 			if err != nil {
 				return err
 			}
-			n, err := replica.Remove(cmd.Context(), b, args[0])
+			n, err := replica.Remove(cmd.Context(), b, args[0], func(text string) { a.notef("%s", text) })
 			if err != nil {
 				return err
 			}

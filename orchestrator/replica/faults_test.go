@@ -494,3 +494,30 @@ func TestNothingBegun(t *testing.T) {
 		t.Errorf("with a stream that has no line, the bucket has %d objects, %v", len(b.objects), err)
 	}
 }
+
+// TestRemoveUnread: a task whose last object cannot be read is not removed while its log grows.
+func TestRemoveUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		sealed, err := bucket.Open(dir, bytes.Repeat([]byte("k"), bucket.KeyBytes), os.Getenv)
+		other, failed := bucket.Open(dir, bytes.Repeat([]byte("o"), bucket.KeyBytes), os.Getenv)
+		plain, bad := bucket.Open(dir, nil, os.Getenv)
+		if err := errors.Join(err, failed, bad); err != nil {
+			t.Fatal(err)
+		}
+		h, err := Hold(t.Context(), sealed, Cursor{Task: testTask}, Options{Home: newMachine(t).home})
+		if err := errors.Join(err, h.Safe(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range map[string]bucket.Bucket{"the key": sealed, "another key": other, "no key": plain} {
+			if _, err := Remove(t.Context(), b, testTask, func(string) {}); !errors.Is(err, ErrHeld) {
+				t.Errorf("with %s: %v", name, err)
+			}
+		}
+		h.end()
+		<-h.ended
+		if n, err := Remove(t.Context(), other, testTask, func(string) {}); err != nil || n == 0 {
+			t.Errorf("nobody works on it: %d objects removed, %v", n, err)
+		}
+	})
+}

@@ -52,7 +52,7 @@ func TestMirror(t *testing.T) {
 	if err := one.holder.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Remove(ctx, b, testTask); err != nil {
+	if _, err := Remove(ctx, b, testTask, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	two := newMachine(t)
@@ -75,13 +75,13 @@ func TestMirror(t *testing.T) {
 	if err := b.Put(ctx, name, first); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Remove(ctx, b, testTask); !errors.Is(err, ErrHeld) {
+	if _, err := Remove(ctx, b, testTask, func(string) {}); !errors.Is(err, ErrHeld) {
 		t.Errorf("a task that a process works on is removed: %v", err)
 	}
 	if err := two.holder.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Remove(ctx, b, testTask); err != nil {
+	if _, err := Remove(ctx, b, testTask, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	mirror("")
@@ -119,13 +119,13 @@ func TestStray(t *testing.T) {
 	if failed, err := Mirror(ctx, b, reader.home, ""); err != nil || len(failed) > 0 || !reader.home.HasTask(testTask) {
 		t.Errorf("%v, %v", failed, err)
 	}
-	if _, err := Remove(ctx, b, testTask); !errors.Is(err, ErrHeld) {
+	if _, err := Remove(ctx, b, testTask, func(string) {}); !errors.Is(err, ErrHeld) {
 		t.Errorf("a task that a process works on is removed: %v", err)
 	}
 	if err := one.holder.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Remove(ctx, b, testTask); err != nil {
+	if _, err := Remove(ctx, b, testTask, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := b.List(ctx, tasksPrefix, ""); err != nil || len(names) > 0 {
@@ -142,7 +142,7 @@ func TestRemoveHeld(t *testing.T) {
 		if err = errors.Join(err, b.Put(ctx, logName(testTask, 1), data)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Remove(ctx, b, testTask); errors.Is(err, ErrHeld) != held {
+		if _, err := Remove(ctx, b, testTask, func(string) {}); errors.Is(err, ErrHeld) != held {
 			t.Errorf("a lease of %v: %v", lease, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"anamnesis/opstream/durable"
@@ -134,8 +135,9 @@ func Has(ctx context.Context, b bucket.Bucket, task string) (bool, error) {
 // ErrHeld: a process may be working on the task.
 var ErrHeld = errors.New("a process works on the task")
 
-// Remove removes a task from a bucket, its newest objects last, and returns how many objects it had. Error: ErrHeld.
-func Remove(ctx context.Context, b bucket.Bucket, task string) (int, error) {
+// Remove removes a task from a bucket, its newest objects last, and returns how many objects it had. say is called
+// with what is waited for. Error: ErrHeld.
+func Remove(ctx context.Context, b bucket.Bucket, task string, say func(string)) (int, error) {
 	if err := taskdir.CheckTaskID(task); err != nil {
 		return 0, err
 	}
@@ -149,7 +151,23 @@ func Remove(ctx context.Context, b bucket.Bucket, task string) (int, error) {
 			i--
 		}
 		data, _ := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, names[i]) })
-		last, _, failed := decode(data) // one that cannot be read has no process
+		last, _, failed := decode(data)
+		for begun := time.Now(); err == nil && failed != nil && time.Since(begun) < DefaultLease; {
+			if time.Since(begun) < lookTime {
+				say(fmt.Sprintf("%s cannot be read: it is sealed with another key, or damaged; waiting %v, in which a process of the task would write",
+					names[i], DefaultLease))
+			}
+			select {
+			case <-time.After(lookTime):
+			case <-ctx.Done():
+				return 0, context.Cause(ctx)
+			}
+			var more []string
+			more, err = b.List(ctx, logPrefix(task), names[i])
+			if slices.ContainsFunc(more, func(name string) bool { return isLog(task, name) }) {
+				err = fmt.Errorf("%w: one has just written to %s; stop it first", ErrHeld, task)
+			}
+		}
 		if ends := last.Time.Add(max(DefaultLease, last.Lease)); failed == nil && !last.Released && time.Now().Before(ends) {
 			err = fmt.Errorf("%w: one on %s wrote to %s at %s; stop it first, or wait until %s if it is gone",
 				ErrHeld, last.Host, task, last.Time.Local().Format(time.TimeOnly), ends.Local().Format(time.TimeOnly))
