@@ -142,6 +142,7 @@ func (o *opening) fetch(ctx context.Context, task string) (*replica.Cursor, erro
 	if o.Remote.Now {
 		lease = 0
 	}
+	o.bucket = b
 	pulled, err := replica.Take(ctx, b, o.Home, task, lease, o.client.note)
 	if err != nil && had != nil && ctx.Err() == nil {
 		err = remedy.With(err, remedy.Detach, task)
@@ -165,6 +166,7 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 	if err != nil {
 		return nil, err
 	}
+	b = cmp.Or(o.bucket, b)
 	if world, err := taskdir.WorldDir(dir); err == nil && filepath.IsAbs(b.String()) { // a missing one is made anew
 		root, err := filepath.EvalSymlinks(b.String())
 		rel, apart := filepath.Rel(world, root)

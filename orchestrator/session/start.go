@@ -20,6 +20,7 @@ import (
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/replica"
+	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -145,7 +146,8 @@ type opening struct {
 	Settings
 	client   Client
 	warnings []string
-	lock     io.Closer // of a task that is kept in a bucket, until its replica.Holder has it; nil: none
+	bucket   bucket.Bucket // which has seen the task, if it is resumed
+	lock     io.Closer     // of a task that is kept in a bucket, until its replica.Holder has it; nil: none
 }
 
 func (o *opening) warn(format string, args ...any) {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // The errors that a caller distinguishes. Any other error may pass: the caller tries again.
@@ -63,7 +64,7 @@ func open(address string, getenv func(string) string) (Bucket, error) {
 		if err != nil || address == "" {
 			return nil, fmt.Errorf("remote %q: not an address: want s3://BUCKET/PREFIX or a directory", address)
 		}
-		return directory{dir}, nil
+		return directory{dir, new(sync.Map)}, nil
 	}
 	u, err := url.Parse(address)
 	switch {
@@ -73,7 +74,7 @@ func open(address string, getenv func(string) string) (Bucket, error) {
 		return nil, fmt.Errorf("remote %s://%s: credentials and options are not part of the address; "+
 			"set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL", scheme, u.Host)
 	case scheme == "file" && u.Host == "" && u.Path != "":
-		return directory{filepath.Clean(u.Path)}, nil
+		return directory{filepath.Clean(u.Path), new(sync.Map)}, nil
 	case scheme == "s3" && u.Host != "":
 		return openS3(u.Host, strings.Trim(u.Path, "/"), getenv)
 	}

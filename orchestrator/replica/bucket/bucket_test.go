@@ -159,3 +159,27 @@ func TestRefused(t *testing.T) {
 		t.Error("a short key")
 	}
 }
+
+// TestUnmounted: of a directory in whose place is an empty one nothing is made anew, and nothing is said not to exist.
+func TestUnmounted(t *testing.T) {
+	ctx, root := context.Background(), filepath.Join(t.TempDir(), "nb")
+	b, err := Open(root, nil, os.Getenv)
+	if err := errors.Join(err, os.Mkdir(root, 0o700), b.Create(ctx, "tasks/t/log/1", []byte("one")), os.Rename(root, root+".real"), os.Mkdir(root, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	_, list := b.List(ctx, "tasks/t/log/", "")
+	_, get := b.Get(ctx, "tasks/t/log/1")
+	for what, err := range map[string]error{
+		"create": b.Create(ctx, "tasks/t/log/2", nil), "put": b.Put(ctx, "tasks/t/alive", nil), "a part": b.Create(ctx, "tasks/t/parts/1", nil), "list": list, "get": get,
+	} {
+		if !errors.Is(err, ErrFails) || errors.Is(err, ErrAbsent) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if made, err := os.ReadDir(root); err != nil || len(made) > 0 {
+		t.Errorf("made: %v, %v", made, err)
+	}
+	if err := errors.Join(os.Remove(root), os.Rename(root+".real", root), b.Create(ctx, "tasks/t/log/2", nil)); err != nil {
+		t.Errorf("mounted again: %v", err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +18,10 @@ import (
 
 // directory is a bucket on a file system that machines share. An object appears by a link, which exactly one
 // of several processes can make, also over NFS.
-type directory struct{ root string }
+type directory struct {
+	root string
+	seen *sync.Map // folders that were there
+}
 
 // tempPrefix begins the names of files that are being written. No object has such a name.
 const tempPrefix = ".tmp-"
@@ -25,6 +29,19 @@ const tempPrefix = ".tmp-"
 func (d directory) String() string { return d.root }
 
 func (d directory) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
+
+// reach returns an error if the storage is away: the root is not there, or a folder above path that was there.
+func (d directory) reach(path string) error {
+	_, err := os.Stat(d.root)
+	for dir := filepath.Dir(path); err == nil && len(dir) > len(d.root); dir = filepath.Dir(dir) {
+		if _, absent := os.Stat(dir); absent == nil {
+			d.seen.Store(dir, nil)
+		} else if _, was := d.seen.Load(dir); was {
+			return fmt.Errorf("%w: %s was there and is not: is the storage mounted?", ErrFails, dir)
+		}
+	}
+	return d.fault(err)
+}
 
 func (d directory) Create(ctx context.Context, name string, data []byte) error {
 	return d.write(ctx, name, data, func(temp, path string) error {
@@ -45,10 +62,10 @@ func (d directory) write(ctx context.Context, name string, data []byte, place fu
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if _, err := os.Stat(d.root); err != nil { // one that is not mounted is not made anew
-		return d.fault(err)
-	}
 	path := d.path(name)
+	if err := d.reach(path); err != nil { // what is not mounted is not made anew
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return d.fault(err)
 	}
@@ -65,7 +82,7 @@ func (d directory) write(ctx context.Context, name string, data []byte, place fu
 		err = place(f.Name(), path)
 	}
 	if err == nil {
-		err = durable.OS{}.SyncDir(filepath.Dir(path))
+		err = errors.Join(durable.OS{}.SyncDir(filepath.Dir(path)), d.reach(path))
 	}
 	return d.fault(err)
 }
@@ -76,8 +93,8 @@ func (d directory) Get(_ context.Context, name string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(d.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(d.root); err != nil {
-			return nil, d.fault(err)
+		if err := d.reach(d.path(name)); err != nil {
+			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", name, ErrAbsent)
 	}
@@ -85,11 +102,11 @@ func (d directory) Get(_ context.Context, name string) ([]byte, error) {
 }
 
 func (d directory) List(_ context.Context, prefix, after string) ([]string, error) {
-	if _, err := os.Stat(d.root); err != nil {
-		return nil, d.fault(err)
+	top := d.path(prefix[:strings.LastIndexByte(prefix, '/')+1])
+	if err := d.reach(filepath.Join(top, tempPrefix)); err != nil {
+		return nil, err
 	}
 	var names []string
-	top := d.path(prefix[:strings.LastIndexByte(prefix, '/')+1])
 	err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // nothing is stored there, or it was removed meanwhile
