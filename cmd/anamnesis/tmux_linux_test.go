@@ -533,7 +533,7 @@ passes:
 	d.sees("continues it\n$")
 	d.tmux("send-keys", "-R")
 	d.types("clear; anamnesis -c\n")
-	d.sees("● WriteFile again.md", "It is written again.", "\n>") // the diff is read again
+	d.sees("● WriteFile again.md", "It is written again.", "\n>")
 	d.types("/quit\n")
 	d.sees("continues it\n$")
 }
