@@ -86,7 +86,11 @@ func cmdRunning(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: [!] running TEXT")
 	}
-	if found := commandLines(args[0]); neg == (len(found) > 0) {
+	found := commandLines(args[0])
+	for end := time.Now().Add(time.Minute); neg && len(found) > 0 && time.Now().Before(end); found = commandLines(args[0]) {
+		time.Sleep(10 * time.Millisecond) // one that has ended is still a process for a moment
+	}
+	if neg == (len(found) > 0) {
 		ts.Fatalf("processes with %q in their command line: %q", args[0], found)
 	}
 }
