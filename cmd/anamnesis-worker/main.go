@@ -290,7 +290,7 @@ func (w *worker) turn(ctx context.Context, name string, args []string) error {
 	code, err := run(ctx, out, os.Stderr, "anamnesis", args...)
 	out.Close()
 	switch {
-	case err == nil || code == 2 && strings.Contains(err.Error(), name+" is done"): // its worker was lost then
+	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -66,6 +66,9 @@ func (o *opening) unread(ctx context.Context, st *state.State) (some bool) {
 // ErrWaits: a message is in the bucket, and nobody has recorded it yet.
 var ErrWaits = errors.New("the message waits")
 
+// ErrDone: a task that a bucket keeps is done, and no message waits for it.
+var ErrDone = errors.New("is done")
+
 // deliver sends a command to a task: to the process of this home that runs it, or, if this is a home of copies, to the
 // bucket that keeps the task. It then returns when the task's record says that it was taken, or ErrWaits.
 func (s *Service) deliver(ctx context.Context, task string, c taskdir.Command) error {

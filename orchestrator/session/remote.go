@@ -223,7 +223,7 @@ func (o *opening) begin(ctx context.Context, b bucket.Bucket, task, dir string) 
 	if has, err := replica.Has(ctx, b, task); err != nil {
 		return nil, err
 	} else if has {
-		return nil, Usagef("task %s exists in %s; use another name", task, b)
+		return nil, Usagef("task %s exists in %s; use another name, or resume it, with its key in %s if it cannot be read", task, b, remoteKeyEnv)
 	}
 	return &replica.Cursor{Task: task, Place: durable.Identity(dir), Project: o.Remote.Project}, os.MkdirAll(o.Home.Task(task), 0o700)
 }

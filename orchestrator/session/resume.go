@@ -85,6 +85,9 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	goOn, err := continues(st, message)
 	if err != nil && (cursor == nil || !o.unread(ctx, st)) {
+		if cursor != nil && st.Turn.End != nil { // a scheduler starts it until it is
+			err = remedy.With(fmt.Errorf("task %s %w", task, ErrDone), remedy.Request, task)
+		}
 		return nil, err
 	}
 	limits := o.resumedLimits(st)

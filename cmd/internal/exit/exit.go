@@ -83,17 +83,17 @@ func Code(err error) int {
 		code int
 		errs []error
 	}{
-		{Done, []error{session.ErrWaits}},
+		{Done, []error{session.ErrWaits, session.ErrDone}},
 		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream, replica.ErrDamaged}},
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
 			taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, hook.ErrBlocked,
-			replica.ErrLost, replica.ErrHeld, replica.ErrNoFence, bucket.ErrRefused, bucket.ErrFails, taskdir.ErrKept, taskdir.ErrRunning,
+			replica.ErrLost, replica.ErrHeld, replica.ErrNoFence, replica.ErrNewer, bucket.ErrKey, bucket.ErrRefused, bucket.ErrFails, taskdir.ErrKept, taskdir.ErrRunning,
 		}},
 		{Usage, []error{
-			taskdir.ErrNoTask, replica.ErrNoTask, replica.ErrNewer, bucket.ErrKey, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
+			taskdir.ErrNoTask, replica.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
 			runtime.ErrTaskExists, taskdir.ErrNotLive, taskdir.ErrNoQuestion,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, taskdir.ErrNoOp,
