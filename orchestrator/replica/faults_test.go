@@ -521,3 +521,43 @@ func TestRemoveUnread(t *testing.T) {
 		}
 	})
 }
+
+// uplink is a bucket where a part takes ten seconds of its own clock.
+type uplink struct {
+	*memory
+	now time.Time
+	gap time.Duration // the longest between two objects of a log
+	at  time.Time
+}
+
+func (s *uplink) Create(ctx context.Context, name string, data []byte) error {
+	if strings.Contains(name, "/parts/") {
+		s.now = s.now.Add(10 * time.Second)
+	} else {
+		s.gap, s.at = max(s.gap, s.now.Sub(s.at)), s.now
+	}
+	return s.memory.Create(ctx, name, data)
+}
+
+// TestLongUpload: while parts go up for longer than a lease, the log grows.
+func TestLongUpload(t *testing.T) {
+	begun := time.Now()
+	b := &uplink{memory: newMemory(), now: begun, at: begun}
+	h := &Holder{o: Options{Home: newMachine(t).home, Lease: time.Minute, Now: func() time.Time { return b.now }}, bucket: b, task: testTask, holder: "h", changed: make(chan struct{})}
+	h.cursor.Task = testTask
+	if err := h.extend(t.Context(), nil, false); err != nil {
+		t.Fatal(err)
+	}
+	large := file{name: worldsPrefix + "00ff.git/x.pack", data: make([]byte, 20*maxPartBytes)}
+	if err := h.extend(t.Context(), &batch{files: []file{large}}, false); err != nil {
+		t.Fatal(err)
+	}
+	if b.now.Sub(begun) < 3*time.Minute || b.gap > time.Minute/4+10*time.Second {
+		t.Errorf("of %v the log did not grow for %v", b.now.Sub(begun), b.gap)
+	}
+	p := &pull{Pulled: Pulled{Cursor: Cursor{Task: testTask}}, bucket: b}
+	last, err := p.get(t.Context(), logName(testTask, h.cursor.Last.N))
+	if err != nil || len(last.files) != 1 || len(last.files[0].data) != len(large.data) {
+		t.Errorf("the last object is %+v, %v", last, err)
+	}
+}

@@ -412,18 +412,27 @@ func (h *Holder) export(ctx context.Context, b *batch, store string, id worldsta
 // extend creates the log's next object. A create whose answer was lost is repeated, and found to have succeeded by
 // its bytes. While the bucket fails, extend tries again.
 func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
-	h.mu.Lock()
-	c := h.cursor
-	h.mu.Unlock()
 	var files []file
 	if b != nil {
 		files = b.files
 	}
+	alive := func() error { // the parts can take longer than a lease
+		h.mu.Lock()
+		sent := h.cursor.Last.N == 0 || h.o.Now().Before(h.until.Add(h.o.Lease/4-h.o.Lease*2/3))
+		h.mu.Unlock()
+		if sent {
+			return nil
+		}
+		return h.extend(ctx, nil, false)
+	}
 	for i := range files {
-		if err := h.retry(ctx, func() error { f := files[i]; err := f.store(ctx, h.bucket, h.task); files[i] = f; return err }); err != nil {
+		if err := h.retry(ctx, func() error { f := files[i]; err := f.store(ctx, h.bucket, h.task, alive); files[i] = f; return err }); err != nil {
 			return err
 		}
 	}
+	h.mu.Lock()
+	c := h.cursor
+	h.mu.Unlock()
 	n := c.Last.N + 1
 	about := About{
 		V: version, Task: h.task, N: n, After: c.Sum, Holder: h.holder, Time: h.o.Now().UTC(), Host: h.host, Released: released, Lease: h.o.Lease,

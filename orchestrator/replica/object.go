@@ -72,7 +72,7 @@ type file struct {
 // The largest file in a log's object, and the largest part of one that is not.
 const (
 	maxInlineBytes = 1 << 20
-	maxPartBytes   = 8 << 20
+	maxPartBytes   = 4 << 20
 )
 
 // The records of a tar header that describe a file.
@@ -160,8 +160,8 @@ func decode(data []byte) (a About, files []file, err error) {
 	return a, files, nil
 }
 
-// store puts what is too large for an object into parts.
-func (f *file) store(ctx context.Context, b bucket.Bucket, task string) error {
+// store puts what is too large for an object into parts. It calls alive after each.
+func (f *file) store(ctx context.Context, b bucket.Bucket, task string, alive func() error) error {
 	if len(f.data) <= maxInlineBytes {
 		return nil
 	}
@@ -171,6 +171,9 @@ func (f *file) store(ctx context.Context, b bucket.Bucket, task string) error {
 		n := min(len(rest), maxPartBytes)
 		name := tasksPrefix + task + "/parts/" + randomName()
 		if err := b.Create(ctx, name, rest[:n]); err != nil && !errors.Is(err, bucket.ErrExists) {
+			return err
+		}
+		if err := alive(); err != nil {
 			return err
 		}
 		f.parts, rest = append(f.parts, name), rest[n:]

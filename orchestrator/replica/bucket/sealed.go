@@ -64,7 +64,7 @@ func (s sealed) Get(ctx context.Context, name string) ([]byte, error) {
 	}
 	rest, ok := bytes.CutPrefix(data, []byte(sealedLead))
 	if !ok || len(rest) < s.aead.NonceSize() {
-		return nil, fmt.Errorf("%s: %w: it is not sealed", name, ErrKey)
+		return nil, fmt.Errorf("%s: %w: it is not sealed; unset ANAMNESIS_REMOTE_KEY to read it", name, ErrKey)
 	}
 	n := s.aead.NonceSize()
 	plain, err := s.aead.Open(nil, rest[:n], rest[n:], []byte(name))
