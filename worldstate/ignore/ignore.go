@@ -23,6 +23,7 @@ import (
 // ==.
 type Pattern struct {
 	text    string // without '!', a leading and a trailing slash
+	glob    string // of text; see globOf
 	negated bool
 	dirOnly bool
 	byName  bool // no slash inside: matches the last component alone
@@ -77,6 +78,7 @@ func ParsePattern(line string) (p Pattern, ok bool) {
 	if !p.byName {
 		p.text = strings.TrimPrefix(line, "/")
 	}
+	p.glob = globOf(p.text)
 	return p, line != ""
 }
 
@@ -141,7 +143,7 @@ func (r *Rules) match(path string, isDir bool) (ignored, decided bool) {
 		if p.byName {
 			subject = name
 		}
-		if wildmatch(p.text, subject) {
+		if wildmatch(p.glob, subject) {
 			return !p.negated, true
 		}
 	}
