@@ -14,38 +14,34 @@ import (
 	"anamnesis/worldstate/ignore"
 )
 
-const (
-	maxIgnoreFile = 1 << 20 // bytes of one ignore file
-)
+const maxIgnoreFile = 1 << 20 // bytes of one ignore file
+
+// maxBeneath is how many entries of one ignored directory are looked at, so that a large one leaves some for others.
+const maxBeneath = notice.MaxSurvivedLooked / 2
 
 // survived lists what is not part of a world, and so outlives every jump, if it changed since
 // a step had ended. It is detected by time stamps and only ever read.
 type survived struct {
 	Ignored []string // Ignored roots and files that changed, sorted
-	same    []string // Ignored roots whose top did not change
 	Partial bool     // the search reached its limit
+
+	root  string
+	since time.Time
+	left  int // entries to look at
 }
 
 // SurvivedSince examines what no snapshot holds.
 func SurvivedSince(dir string, since time.Time) survived {
-	var s survived
+	s := survived{root: dir, since: since, left: notice.MaxSurvivedLooked}
 	_, _, chain := worldstate.GitAround(dir)
-	left := notice.MaxSurvivedLooked
-	s.walk(dir, "", chain, since, &left)
-	// First the top of each, then deeper levels.
-	for _, p := range s.same {
-		if changedBeneath(filepath.Join(dir, filepath.FromSlash(p)), since, &left) {
-			s.Ignored = append(s.Ignored, p)
-		}
-	}
-	s.Partial = left < 0
+	s.walk("", chain)
 	slices.Sort(s.Ignored)
 	return s
 }
 
 // walk looks for ignored entries in a directory that is not ignored.
-func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, left *int) {
-	full := filepath.Join(root, filepath.FromSlash(rel))
+func (s *survived) walk(rel string, chain ignore.Chain) {
+	full := filepath.Join(s.root, filepath.FromSlash(rel))
 	if data, err := durable.ReadTail(filepath.Join(full, ".gitignore"), maxIgnoreFile); err == nil {
 		chain = chain.With(ignore.Parse(rel, "", data))
 	}
@@ -54,64 +50,35 @@ func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, l
 		return // unreadable paths are reported elsewhere
 	}
 	for _, e := range entries {
-		if *left--; *left < 0 {
+		if s.left--; s.left < 0 {
+			s.Partial = true
 			return
 		}
 		p := path.Join(rel, e.Name())
 		switch {
 		case e.Name() == ".git" || e.Name() == ".anamnesis":
 		case chain.Ignored(p, e.IsDir()):
-			if changedSince(filepath.Join(full, e.Name()), e.IsDir(), since, left) {
+			if s.changed(filepath.Join(full, e.Name())) {
 				s.Ignored = append(s.Ignored, p)
-			} else if e.IsDir() {
-				s.same = append(s.same, p)
 			}
 		case e.IsDir():
-			s.walk(root, p, chain, since, left)
+			s.walk(p, chain)
 		}
 	}
 }
 
-// changedSince reports whether an ignored file, or a directory or a direct entry of it, has a
-// later time stamp.
-func changedSince(name string, isDir bool, since time.Time, left *int) bool {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return false
-	}
-	if info.ModTime().After(since) {
-		return true
-	}
-	if !isDir {
-		return false
-	}
-	entries, err := os.ReadDir(name)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if *left--; *left < 0 {
-			return false
-		}
-		if info, err := e.Info(); err == nil && info.ModTime().After(since) {
-			return true
-		}
-	}
-	return false
-}
-
-// changedBeneath reports whether anything beneath a directory has a later time
-// stamp.
-func changedBeneath(name string, since time.Time, left *int) bool {
-	found := false
+// changed reports whether an ignored path, or anything beneath it, has a later time stamp.
+func (s *survived) changed(name string) (found bool) {
+	least := s.left - maxBeneath
 	_ = filepath.WalkDir(name, func(_ string, e os.DirEntry, err error) error {
 		if err != nil {
 			return nil // unreadable paths are reported elsewhere
 		}
-		if *left--; *left < 0 {
+		if s.left--; s.left < max(least, 0) {
+			s.Partial = true
 			return filepath.SkipAll
 		}
-		if info, err := e.Info(); err == nil && info.ModTime().After(since) {
+		if info, err := e.Info(); err == nil && info.ModTime().After(s.since) {
 			found = true
 			return filepath.SkipAll
 		}
