@@ -239,7 +239,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 			continue
 		}
 		x.names(o)
-		if rec.Seq == foldedTo && folding && !Holds(fold, st) {
+		if rec.Seq == foldedTo && folding && !state.Holds(fold, st) {
 			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its snapshot of the index differs from the %d operations it covers; delete checkpoint.bin there, it is derived", foldedTo)
 		}
 	}
@@ -263,12 +263,6 @@ func (x *examination) snapshot() (fold []byte, seq uint64) {
 	}
 	fold, seq, _ = r.Folded()
 	return fold, seq
-}
-
-// Holds reports whether an encoded state equals st.
-func Holds(fold []byte, st *state.State) bool {
-	data, err := state.Marshal(st)
-	return err == nil && state.SameSnapshot(fold, data)
 }
 
 // storeOfLost returns a world's store with snapshots of a task whose stream is unreadable,

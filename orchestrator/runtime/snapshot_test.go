@@ -56,7 +56,7 @@ func TestOpenFromSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !inspect.Holds(want, again.Ledger.State()) || !inspect.Holds(want, read) {
+	if !state.Holds(want, again.Ledger.State()) || !state.Holds(want, read) {
 		t.Errorf("from its snapshot the task is\n%+v, to a reader\n%+v, want\n%+v", again.Ledger.State(), read, whole)
 	}
 }

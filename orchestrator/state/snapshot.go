@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"strings"
 
 	"anamnesis/orchestrator/state/projection"
 )
@@ -61,34 +61,15 @@ func Unmarshal(data []byte) (*State, error) {
 	return s, nil
 }
 
-// SameSnapshot reports whether two encoded states are equal. An empty list of the process that
-// recorded an operation equals the missing list of one that read it.
-func SameSnapshot(a, b []byte) bool {
-	var va, vb any
-	return json.Unmarshal(a, &va) == nil && json.Unmarshal(b, &vb) == nil && reflect.DeepEqual(withoutEmpty(va), withoutEmpty(vb))
-}
-
-// withoutEmpty removes nulls and empty lists and objects from a JSON value.
-func withoutEmpty(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			if e = withoutEmpty(e); e == nil {
-				delete(v, k)
-			} else {
-				v[k] = e
-			}
-		}
-		if len(v) == 0 {
-			return nil
-		}
-	case []any:
-		if len(v) == 0 {
-			return nil
-		}
-		for i, e := range v {
-			v[i] = withoutEmpty(e)
-		}
+// Holds reports whether an encoded state equals s. An empty list of the process that recorded an operation equals
+// the missing list of one that read it.
+func Holds(fold []byte, s *State) bool {
+	was, err := Unmarshal(fold)
+	if err != nil {
+		return false
 	}
-	return v
+	a, errA := Marshal(was)
+	b, errB := Marshal(s)
+	empty := strings.NewReplacer(":[]", ":null", ":{}", ":null")
+	return errA == nil && errB == nil && empty.Replace(string(a)) == empty.Replace(string(b))
 }
