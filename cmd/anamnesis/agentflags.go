@@ -63,7 +63,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.Remote.Address, "remote", "",
 		"bucket that keeps the task beside this machine: s3://BUCKET/PREFIX or a directory (default: the setting remote, or where the task is kept)")
 	fl.DurationVar(&f.Remote.Lease, "lease", replica.DefaultLease,
-		"with --remote, how long a task must not have been recorded before another process takes it")
+		"with --remote, how long a task must not have been recorded before another process takes it; at least 1s")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil,
 		"pattern of secret files the agent may read, such as .env.test (repeatable)")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -137,7 +136,7 @@ tasks work with the copy.`,
 			if err != nil {
 				return err
 			}
-			a.printf("%s: %s removed\n", args[0], fmt.Sprintf("%d objects", n))
+			a.printf("%s: %d objects removed\n", args[0], n)
 			return nil
 		},
 	})

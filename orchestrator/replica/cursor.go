@@ -22,8 +22,6 @@ type Cursor struct {
 	Own    string `json:"own"`    // the last process of this home that held the task
 	// Project: a project's file named the bucket, not the user.
 	Project bool `json:"project,omitempty"`
-	// Was is the one before: Own may have written nothing.
-	Was string `json:"was,omitempty"`
 	// Place identifies the directory where this home left the task's files as the log has them; empty: there is none.
 	Place string `json:"place,omitempty"`
 	// Records: the log's snapshots were left out.
@@ -45,9 +43,6 @@ func (c *Cursor) Left(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return len(entries) > 0 && c.Place == durable.Identity(dir)
 }
-
-// own reports whether a process of this home wrote an object.
-func (c *Cursor) own(a About) bool { return a.Holder == c.Own || a.Holder == c.Was }
 
 func cursorPath(h taskdir.Home, task string) string {
 	return filepath.Join(h.Task(task), taskdir.RemoteName)

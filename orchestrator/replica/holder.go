@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,7 +46,7 @@ var ErrLost = errors.New("another process continues the task")
 // Options configure a Holder.
 type Options struct {
 	Home    taskdir.Home
-	Lease   time.Duration // 0: DefaultLease
+	Lease   time.Duration // 0: DefaultLease; at least a second
 	Sealed  bool          // the bucket's objects are encrypted, so that vaults are sent, too
 	Now     func() time.Time
 	Waiting func(err error) // called when the bucket fails, and with nil when it answers again
@@ -91,9 +92,7 @@ type stream struct {
 // Hold begins to send what the task records from a position of its log on, which Pull returned or which is zero
 // for a new task. The caller attaches the streams and closes the Holder.
 func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, error) {
-	if o.Lease == 0 {
-		o.Lease = DefaultLease
-	}
+	o.Lease = max(cmp.Or(o.Lease, DefaultLease), time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -102,9 +101,6 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 		o: o, bucket: b, task: c.Task, holder: randomName(), host: host, cursor: c,
 		ended: make(chan struct{}), stopped: make(chan struct{}), wrote: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		streams: make(map[string]*stream), sent: make(map[string]bool), until: o.Now(),
-	}
-	if c.own(c.Last) {
-		h.cursor.Was = c.Last.Holder
 	}
 	h.cursor.Remote, h.cursor.Own = b.String(), h.holder // so that Pull recognises what this process sends
 	if err := h.cursor.write(o.Home); err != nil {
@@ -115,12 +111,11 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 	return h, nil
 }
 
-// Place records that a directory has the task's files.
-func (h *Holder) Place(dir string) error {
+// Place says that a directory has the task's files.
+func (h *Holder) Place(dir string) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.cursor.Place = durable.Identity(dir)
-	return h.cursor.write(h.o.Home)
+	h.mu.Unlock()
 }
 
 // Attach adds a stream whose lines are sent from now on. store is that of its snapshots.
@@ -180,17 +175,16 @@ func (h *Holder) Err() error {
 	return h.lost
 }
 
-// Close sends what is left, for as long as ctx lasts, and says in the log that anybody may take the task. If this
-// process has recorded and sent nothing, the task stays with who had it.
+// Close sends what is left, for as long as ctx lasts, and says in the log that anybody may take the task.
 func (h *Holder) Close(ctx context.Context) error {
 	if h.o.Closed != nil {
 		defer h.o.Closed()
 	}
 	h.mu.Lock()
-	none := h.cursor.Last.Holder != h.holder
+	none := h.cursor.Last.N == 0 // the task could not be begun
 	for _, s := range h.streams {
 		seq, _ := s.log.Last()
-		none = none && seq == s.seq
+		none = none && seq == 0
 	}
 	h.mu.Unlock()
 	var err error
@@ -412,21 +406,17 @@ func (h *Holder) export(ctx context.Context, b *batch, store string, id worldsta
 // extend creates the log's next object. A create whose answer was lost is repeated, and found to have succeeded by
 // its bytes. While the bucket fails, extend tries again.
 func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
-	var files []file
-	if b != nil {
-		files = b.files
+	if b == nil {
+		b = new(batch)
 	}
-	alive := func() error { // the parts can take longer than a lease
-		h.mu.Lock()
-		sent := h.cursor.Last.N == 0 || h.o.Now().Before(h.until.Add(h.o.Lease/4-h.o.Lease*2/3))
-		h.mu.Unlock()
-		if sent {
+	alive := func() error { // parts can take longer than a lease; no other goroutine writes what is read here
+		if h.cursor.Last.N == 0 || h.o.Now().Before(h.until.Add(h.o.Lease/4-h.o.Lease*2/3)) {
 			return nil
 		}
 		return h.extend(ctx, nil, false)
 	}
-	for i := range files {
-		if err := h.retry(ctx, func() error { f := files[i]; err := f.store(ctx, h.bucket, h.task, alive); files[i] = f; return err }); err != nil {
+	for i := range b.files {
+		if err := h.retry(ctx, func() error { return b.files[i].store(ctx, h.bucket, h.task, alive) }); err != nil {
 			return err
 		}
 	}
@@ -437,7 +427,7 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 	about := About{
 		V: version, Task: h.task, N: n, After: c.Sum, Holder: h.holder, Time: h.o.Now().UTC(), Host: h.host, Released: released, Lease: h.o.Lease,
 	}
-	data, err := encode(about, files)
+	data, err := encode(about, b.files)
 	if err != nil {
 		return err
 	}
@@ -471,11 +461,9 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cursor.Last, h.cursor.Sum = about, hex.EncodeToString(sum[:])
-	if b != nil {
-		for s, m := range b.sent {
-			s.seq, s.vault = m.seq, m.vault
-			h.cursor.move(b.names[s], m)
-		}
+	for s, m := range b.sent {
+		s.seq, s.vault = m.seq, m.vault
+		h.cursor.move(b.names[s], m)
 	}
 	h.until = begun.Add(h.o.Lease * 2 / 3)
 	if h.o.Renewed != nil {

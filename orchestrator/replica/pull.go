@@ -117,7 +117,7 @@ func (p *pull) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.Rival = !p.own(p.Last); p.Rival {
+	if p.Rival = p.Last.Holder != p.Own; p.Rival {
 		return p.cutTails()
 	}
 	return nil
@@ -191,7 +191,7 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 				return fmt.Errorf("%s: %w", names[i], err)
 			}
 		}
-		if next.Last, next.Sum = o.about, o.sum; !next.own(o.about) {
+		if next.Last, next.Sum = o.about, o.sum; o.about.Holder != next.Own {
 			next.Place = ""
 		}
 	}

@@ -152,20 +152,17 @@ func Remove(ctx context.Context, b bucket.Bucket, task string, say func(string))
 		}
 		data, _ := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, names[i]) })
 		last, _, failed := decode(data)
-		for begun := time.Now(); err == nil && failed != nil && time.Since(begun) < DefaultLease; {
-			if time.Since(begun) < lookTime {
-				say(fmt.Sprintf("%s cannot be read: it is sealed with another key, or damaged; waiting %v, in which a process of the task would write",
-					names[i], DefaultLease))
-			}
+		if failed != nil {
+			say(fmt.Sprintf("%s cannot be read: waiting %v for a sign of a process that can", names[i], DefaultLease))
 			select {
-			case <-time.After(lookTime):
+			case <-time.After(DefaultLease):
 			case <-ctx.Done():
 				return 0, context.Cause(ctx)
 			}
 			var more []string
 			more, err = b.List(ctx, logPrefix(task), names[i])
 			if slices.ContainsFunc(more, func(name string) bool { return isLog(task, name) }) {
-				err = fmt.Errorf("%w: one has just written to %s; stop it first", ErrHeld, task)
+				err = fmt.Errorf("%w: one has written to %s meanwhile; stop it first", ErrHeld, task)
 			}
 		}
 		if ends := last.Time.Add(max(DefaultLease, last.Lease)); failed == nil && !last.Released && time.Now().Before(ends) {

@@ -308,11 +308,9 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 
 // Resume is journal.Ledger.Resume in the directory that the user named, if any.
 func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, more ...op.Body) error {
-	if kept := t.opts.Store.Replica != nil; kept && t.opts.Dir != "" && !t.opts.Store.Arrived {
-		var err error
-		if t.opts.Store.Arrived, err = t.Place.Reset(ctx); err != nil {
-			return err
-		}
+	kept := t.opts.Store.Replica
+	if kept != nil && t.opts.Dir != "" && !t.opts.Store.Arrived {
+		t.opts.Store.Arrived = t.Place.Reset(ctx)
 	}
 	if t.opts.Store.Arrived {
 		text, err := t.Place.Fill(ctx)
@@ -329,6 +327,9 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 	if err := t.Ledger.Resume(ctx, message, to, more...); err != nil {
 		return err
 	}
+	if kept != nil && t.opts.Store.Arrived {
+		kept.Place(t.Place.Dir)
+	}
 	if err := t.Ledger.Record(ctx, said...); err != nil {
 		return err
 	}
@@ -336,11 +337,6 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 		return err
 	}
 	if t.opts.Store.Arrived { // Fill made the directory what it was
-		if kept := t.opts.Store.Replica; kept != nil {
-			if err := kept.Place(t.Place.Dir); err != nil {
-				return err
-			}
-		}
 		return t.Place.RecordGit(ctx, false) // this repository's commits are no work of the task
 	}
 	return t.Place.Adopt(ctx, to.Dir != "")

@@ -80,24 +80,15 @@ func RecreateDir(dir string) error {
 	return nil
 }
 
-// Reset reports whether everything that the task has changed is as it was before the task: the directory was made a
-// fresh checkout in place.
-func (p *Place) Reset(ctx context.Context) (bool, error) {
+// Reset reports whether the directory is as it was before the task, which has changed it: a fresh checkout in place.
+func (p *Place) Reset(ctx context.Context) bool {
 	was, err := p.present()
-	if err != nil {
-		return false, err
+	first, failed := p.WorldOf(0)
+	if err != nil || failed != nil || first.Commit == "" || was.Tree == first.Tree {
+		return false
 	}
-	first, err := p.CommitAt(0)
-	if err != nil || first == "" || was.Commit == "" {
-		return false, nil // nothing says what was before
-	}
-	changed, err := p.World.Diff(ctx, first, was.Commit)
-	if err != nil || len(changed) == 0 {
-		return false, err
-	}
-	back, err := p.World.Plan(ctx, first, &worldstate.PlanOptions{OverwriteEdits: true})
-	differs := slices.Concat(back.Write, back.Delete)
-	return !slices.ContainsFunc(changed, func(c worldstate.Change) bool { return slices.Contains(differs, c.Path) }), err
+	back, err := p.World.Plan(ctx, first.Commit, &worldstate.PlanOptions{OverwriteEdits: true})
+	return err == nil && back.Empty()
 }
 
 // ErrNoDirectory: the task's directory does not exist.
