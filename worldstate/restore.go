@@ -25,8 +25,9 @@ type Result struct {
 	Written []string `json:"written"`
 	Deleted []string `json:"deleted"`
 	Kept    []Skip   `json:"kept"` // paths that do not match the target, and why
-	// LostAttributes are replaced files that lack something that no snapshot holds and that they had
-	// before the restore: special mode bits, hard links, extended attributes.
+	// LostAttributes are written files that lack something that no snapshot holds and that they had
+	// before the restore, or when the target was saved: special mode bits, hard links, extended
+	// attributes. Of files that did not exist, the attributes are not known.
 	LostAttributes []Skip `json:"lost_attributes,omitempty"`
 	// Unchanged is the plan's.
 	Unchanged []Skip `json:"unchanged,omitempty"`
@@ -193,7 +194,7 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 	if res, err = w.result(ctx, root, j, p, target, x.Kept); err != nil {
 		return res, nil, err
 	}
-	slices.SortFunc(x.Lost, func(a, b Skip) int { return cmp.Compare(a.Path, b.Path) })
+	x.ListMissing(j.Actions, target.Unstored)
 	res.LostAttributes = x.Lost
 	return res, func() error {
 		defer root.Close()

@@ -215,6 +215,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	c := &gitfmt.Commit{
 		Tree: tree, Time: w.opts.Now(), Trailers: o.Trailers,
 		World: w.key, Partial: sc.Partial, Skips: sc.Skips, Rules: sc.Frozen, Secrets: sc.Secrets,
+		Unstored: sc.Unstored,
 	}
 	if o.Ref != "" {
 		c.Step = w.opts.Task + "@" + o.Ref

@@ -20,7 +20,7 @@ import (
 //	Anamnesis-Skip: "run/x.sock" "socket"          a path whose bytes are not stored
 //	Anamnesis-Rule: "up" "base" "*.log"            an ignore rule that no file of the tree has
 //	Anamnesis-Secret: ".env"                       an ignored file that is not shown
-//	Anamnesis-Unstored: "bin/x" "setuid bit"       of earlier versions, and ignored
+//	Anamnesis-Unstored: "bin/x" "setuid bit"       what a file has that the tree does not hold
 const (
 	TrailerWorld    = "Anamnesis-World"
 	trailerStep     = "Anamnesis-Step"
@@ -65,6 +65,7 @@ type Commit struct {
 	Skips    []Skip
 	Rules    []FrozenRule
 	Secrets  []string // sorted
+	Unstored []Skip   // no fact of SameFacts: that a file got a second name is no change
 	Missing  error    // why it could not be read; see history
 }
 
@@ -96,6 +97,9 @@ func (c *Commit) Encode() []byte {
 	}
 	for _, path := range c.Secrets {
 		fmt.Fprintf(&b, "%s: %s\n", trailerSecret, strconv.QuoteToASCII(path))
+	}
+	for _, u := range c.Unstored {
+		fmt.Fprintf(&b, "%s: %s %s\n", trailerUnstored, strconv.QuoteToASCII(u.Path), strconv.QuoteToASCII(u.Reason))
 	}
 	for _, t := range c.Trailers {
 		fmt.Fprintf(&b, "%s: %s\n", t[0], t[1])
@@ -183,6 +187,11 @@ func (c *Commit) trailer(line string) error {
 		}
 		c.Skips = append(c.Skips, Skip{f[0], f[1]})
 	case trailerUnstored:
+		f, err := unquoteFields(value, 2)
+		if err != nil {
+			return err
+		}
+		c.Unstored = append(c.Unstored, Skip{f[0], f[1]})
 	case trailerSecret:
 		f, err := unquoteFields(value, 1)
 		if err != nil {
@@ -238,7 +247,7 @@ func (c *Commit) SameFacts(o *Commit) bool {
 	}
 	a, b := *c, *o // the rules may be grouped differently
 	a.Message, b.Message, a.Trailers, b.Trailers = "", "", nil, nil
-	a.Step, b.Step = "", ""
+	a.Step, b.Step, a.Unstored, b.Unstored = "", "", nil, nil
 	a.Parents, b.Parents, a.Time, b.Time = nil, nil, time.Time{}, time.Time{}
 	return bytes.Equal(a.Encode(), b.Encode())
 }

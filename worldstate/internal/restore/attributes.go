@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -58,5 +59,35 @@ func (x *Executor) addLost(path string, what []string) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.Lost = append(x.Lost, gitfmt.Skip{Path: path, Reason: strings.Join(what, ", ")})
+	x.Lost = append(x.Lost, gitfmt.Skip{Path: path, Reason: strings.Join(what, tree.UnstoredSep)})
+}
+
+// ListMissing adds what the snapshot says that its files had and no snapshot holds, for each
+// file of the actions that lacks it now: one that was created anew.
+func (x *Executor) ListMissing(actions []Action, had []gitfmt.Skip) {
+	known := make(map[string]string, len(had)+len(x.Lost))
+	for _, h := range had {
+		known[h.Path] = h.Reason
+	}
+	for _, l := range slices.Concat(x.Kept, x.Lost) {
+		delete(known, l.Path)
+	}
+	for _, a := range actions {
+		reason, ok := known[a.Path]
+		if !ok || a.After.Kind != tree.KindFile {
+			continue
+		}
+		fd, ok, err := x.parent(a.Path)
+		if err != nil || !ok {
+			continue
+		}
+		st, err := fsys.Lstatat(fd, fsys.Base(a.Path))
+		fsys.CloseFD(fd)
+		has := tree.Unstored(st.Mode, st.Nlink)
+		missing := slices.DeleteFunc(strings.Split(reason, tree.UnstoredSep), func(what string) bool { return slices.Contains(has, what) })
+		if err == nil {
+			x.addLost(a.Path, missing)
+		}
+	}
+	slices.SortFunc(x.Lost, func(a, b gitfmt.Skip) int { return strings.Compare(a.Path, b.Path) })
 }

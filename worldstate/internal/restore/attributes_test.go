@@ -132,7 +132,8 @@ func TestRestoreCopiesXattrs(t *testing.T) {
 	}
 }
 
-// TestRestoreListsLostAttributes: a hard link that is replaced is listed.
+// TestRestoreListsLostAttributes: a hard link that is replaced is listed, and so is what the
+// target had and a file that was created anew lacks.
 func TestRestoreListsLostAttributes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -141,9 +142,18 @@ func TestRestoreListsLostAttributes(t *testing.T) {
 	s.must(os.Link(s.path("linked"), s.path("twin")))
 	actions := []restore.Action{
 		{Path: "linked", Before: now, After: was},
+		{Path: "removed", After: s.file("was\n", 0o755)},
 	}
 	x := s.run(actions...)
-	want := []gitfmt.Skip{{Path: "linked", Reason: "hard link to its other names"}}
+	x.ListMissing(actions, []gitfmt.Skip{
+		{Path: "linked", Reason: "hard link to its other names"},
+		{Path: "removed", Reason: "setuid bit, hard link to its other names"},
+		{Path: "untouched", Reason: "setuid bit"},
+	})
+	want := []gitfmt.Skip{
+		{Path: "linked", Reason: "hard link to its other names"},
+		{Path: "removed", Reason: "setuid bit, hard link to its other names"},
+	}
 	if !slices.Equal(x.Lost, want) {
 		t.Errorf("lost %v, want %v", x.Lost, want)
 	}

@@ -145,6 +145,9 @@ func described(sc *scan.Scanned) string {
 	for _, k := range sc.Skips {
 		fmt.Fprintf(&b, "skip:%s(%s) ", k.Path, k.Reason)
 	}
+	for _, u := range sc.Unstored {
+		fmt.Fprintf(&b, "unstored:%s(%s) ", u.Path, u.Reason)
+	}
 	if sc.Partial {
 		b.WriteString("partial ")
 	}
@@ -211,6 +214,12 @@ func TestScan(t *testing.T) {
 			s.must(err)
 			s.Cleanup(func() { l.Close() })
 		}, "skip:fifo(fifo) skip:s(socket)"},
+		{"attributes", func(s *site) {
+			s.write("a", "x")
+			s.must(os.Chmod(s.path("a"), 0o755|fs.ModeSetuid))
+			s.write("d/b", "x")
+			s.must(os.Link(s.path("d/b"), s.path("d/c")))
+		}, "a d/b d/c unstored:a(setuid bit) unstored:d/b(hard link to its other names) unstored:d/c(hard link to its other names)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -20,14 +20,21 @@ type IgnoredRoot struct {
 // Scanned is the result of a scan.
 type Scanned struct {
 	*tree.Listing
-	repo    *usergit.Repository
-	Skips   []gitfmt.Skip // paths whose content is not stored
-	Notes   []gitfmt.Skip // paths stored without some attribute, and unusual findings
-	Partial bool          // some skip is more than a FIFO, socket or device
-	Frozen  []gitfmt.FrozenRule
-	Secrets []string // ignored files that are listed for their names
-	changed int      // counts files read
+	repo  *usergit.Repository
+	Skips []gitfmt.Skip // paths whose content is not stored
+	Notes []gitfmt.Skip // paths stored without some attribute, and unusual findings
+	// Unstored are files with special bits or several names, and what they have of these; at
+	// most maxUnstored.
+	Unstored []gitfmt.Skip
+	Partial  bool // some skip is more than a FIFO, socket or device
+	Frozen   []gitfmt.FrozenRule
+	Secrets  []string // ignored files that are listed for their names
+	changed  int      // counts files read
 }
+
+// maxUnstored limits what a snapshot's message says of such files: a tree of a package manager
+// may consist of hard links.
+const maxUnstored = 100
 
 // gather collects skips, notes and frozen rules from the nodes.
 func (sc *Scanned) gather(secrets map[string]bool) {
@@ -74,8 +81,14 @@ func (sc *Scanned) gatherIn(path string, n *tree.Node) bool {
 	}
 	for i := range n.Items {
 		it, seen := &n.Items[i], &n.Seen.Items[i]
-		if it.Kind == tree.KindFile && seen.Mode&tree.SpecialBits != 0 {
+		if it.Kind != tree.KindFile {
+			continue
+		}
+		if seen.Mode&tree.SpecialBits != 0 {
 			sc.Notes = append(sc.Notes, gitfmt.Skip{Path: fsys.Join(path, it.Name), Reason: "setuid, setgid and sticky bits are not kept"})
+		}
+		if names := tree.Unstored(seen.Mode, seen.Nlink); len(names) > 0 && len(sc.Unstored) < maxUnstored {
+			sc.Unstored = append(sc.Unstored, gitfmt.Skip{Path: fsys.Join(path, it.Name), Reason: strings.Join(names, tree.UnstoredSep)})
 		}
 	}
 	return true

@@ -73,8 +73,10 @@ func (s *seenSummary) addSighting(n *Node) {
 		return
 	}
 	for i := range n.Seen.Items {
-		if n.Items[i].Kind == KindFile && n.Seen.Items[i].Mode&SpecialBits != 0 {
-			s.Said++
+		if n.Items[i].Kind == KindFile {
+			if n.Seen.Items[i].Nlink > 1 || n.Seen.Items[i].Mode&SpecialBits != 0 {
+				s.Said++
+			}
 		}
 	}
 	for i := range n.Seen.Others {
@@ -94,6 +96,9 @@ func (s *seenSummary) addSighting(n *Node) {
 
 // SpecialBits are the mode bits that a snapshot does not hold.
 const SpecialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
+
+// UnstoredSep separates the names of Unstored in one text.
+const UnstoredSep = ", "
 
 // Unstored names what a file with this mode and number of links has and a snapshot does not hold.
 func Unstored(mode uint32, nlink uint64) (names []string) {
