@@ -387,7 +387,7 @@ func (r *rig) rivals() {
 	won, late := 0, 0 // late: the task was done
 	for _, p := range group {
 		r.wait(p)
-		if r.finished(p) && p.code() == exit.Done {
+		if r.finished(p) && !strings.Contains(p.out.String(), rigTask+" is done;") {
 			won++
 		} else if r.finished(p) {
 			late++
