@@ -493,6 +493,12 @@ func TestNothingBegun(t *testing.T) {
 	if err := m.holder.Close(t.Context()); err != nil || len(b.objects) > 0 {
 		t.Errorf("with a stream that has no line, the bucket has %d objects, %v", len(b.objects), err)
 	}
+	if err := b.Put(t.Context(), indexPrefix+testTask, []byte("{}\n")); err != nil { // a process ended behind it
+		t.Fatal(err)
+	}
+	if has, err := Has(t.Context(), b, testTask); has || err != nil {
+		t.Errorf("the name of a task that was not begun is taken: %v, %v", has, err)
+	}
 }
 
 // TestRemoveUnread: a task whose last object cannot be read is not removed while its log grows.

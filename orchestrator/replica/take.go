@@ -125,7 +125,8 @@ func Check(ctx context.Context, b bucket.Bucket) error {
 
 // Has reports whether a bucket has a task.
 func Has(ctx context.Context, b bucket.Bucket, task string) (bool, error) {
-	_, err := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, indexPrefix+task) })
+	// A process that was killed before its first object arrived may have left a name in the index.
+	_, err := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, logName(task, 1)) })
 	if errors.Is(err, bucket.ErrAbsent) {
 		return false, nil
 	}
