@@ -121,7 +121,7 @@ func TestOpenBeneath(t *testing.T) {
 			t.Errorf("%q: %v", rel, err)
 		}
 		if err == nil {
-			err = unix.Close(fd)
+			_ = unix.Close(fd)
 		}
 	}
 	if _, err := fsys.OpenRoot(filepath.Join(dir, "link")); err == nil {
