@@ -136,7 +136,7 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 		return
 	}
 	b := secrets.NewScrubber(s.opts.Redact)
-	b.Blob(side.Path, side.Theirs)
+	b.Blob(side.Path, side.Theirs) // learns its secrets, which the path may hold, too
 	to := b.Path(side.Path)
 	clean, kinds := b.Blob(side.Path, side.Theirs)
 	if len(kinds) == 0 && to == side.Path {

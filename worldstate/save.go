@@ -30,7 +30,7 @@ type SaveOptions struct {
 	// nothing has changed since Parent, the parent keeps its own name. "": no name.
 	Ref string
 	// Trailers are appended to the message, one line each: a key, which is a word that does not
-	// begin with Anamnesis-World, -Step, -Complete, -Skip or -Rule, and a value without newlines.
+	// begin with Anamnesis-, and a value without newlines.
 	Trailers [][2]string
 
 	// beforeRestore: a new snapshot gets a ref of its own, and the snapshot that the world is

@@ -206,8 +206,8 @@ func (p *page) telling() Failure {
 				score = named
 			}
 		}
-		last := score == plain || r != nil && r.how >= last
-		if score > best || score == best && score > 0 && last {
+		lastCounts := score == plain || r != nil && r.how >= last
+		if score > best || score == best && score > 0 && lastCounts {
 			best, f.Index = score, i
 		}
 	}

@@ -1,3 +1,3 @@
-// Package gate decides which calls of the agent run: by rules and the user's approval, by
-// research that must come first, and by earlier calls.
+// Package gate decides on the agent's calls: Checks.Decide runs a list of checks. Its own are those
+// of arguments, rules and approvals; runtime/wiring.go lists them with those of the features.
 package gate

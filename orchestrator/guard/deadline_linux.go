@@ -23,7 +23,7 @@ func NewDeadline(path string) (*Deadline, error) {
 	return &Deadline{f}, nil
 }
 
-// Set makes it d from now.
+// Set moves it to left from now.
 func (d *Deadline) Set(left time.Duration) error {
 	_, err := d.f.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(boottime()+left)), 0)
 	return err

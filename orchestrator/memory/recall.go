@@ -82,7 +82,8 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	if why == RecallPrompt {
 		e, err := m.experienced()
 		if err != nil {
-			return nil, err
+			rec.Error = err.Error()
+			return rec, nil
 		}
 		hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool {
 			return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Card == h.Card.ID })

@@ -68,6 +68,7 @@ type Holder struct {
 	ended  chan struct{}
 	// stopped is closed with lost set.
 	stopped chan struct{}
+	closing chan struct{} // closed by Close
 	wrote   chan struct{} // something was recorded
 	wake    chan struct{} // somebody waits until it is sent
 
@@ -99,7 +100,7 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 	host, _ := os.Hostname()
 	h := &Holder{
 		o: o, bucket: b, task: c.Task, holder: randomName(), host: host, cursor: c,
-		ended: make(chan struct{}), stopped: make(chan struct{}), wrote: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		ended: make(chan struct{}), stopped: make(chan struct{}), closing: make(chan struct{}), wrote: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		streams: make(map[string]*stream), sent: make(map[string]bool), until: o.Now(),
 	}
 	h.cursor.Remote, h.cursor.Own = b.String(), h.holder // so that Pull recognises what this process sends
@@ -191,8 +192,11 @@ func (h *Holder) Close(ctx context.Context) error {
 	if !none {
 		err = h.Safe(ctx)
 	}
+	close(h.closing)
+	stop := context.AfterFunc(ctx, h.end)
+	<-h.ended // what is under way arrives, or else would be taken for another process's
+	stop()
 	h.end()
-	<-h.ended
 	if err == nil && !none {
 		err = h.extend(ctx, nil, true)
 	}
@@ -209,6 +213,8 @@ func (h *Holder) run(ctx context.Context) {
 	for h.Err() == nil {
 		select {
 		case <-ctx.Done():
+			return
+		case <-h.closing:
 			return
 		case <-h.wrote:
 			if !lingers {
@@ -410,7 +416,8 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 		b = new(batch)
 	}
 	alive := func() error { // parts can take longer than a lease; no other goroutine writes what is read here
-		if h.cursor.Last.N == 0 || h.o.Now().Before(h.until.Add(h.o.Lease/4-h.o.Lease*2/3)) {
+		begun := h.until.Add(-h.o.Lease * 2 / 3) // of the last object
+		if h.cursor.Last.N == 0 || h.o.Now().Before(begun.Add(h.o.Lease/4)) {
 			return nil
 		}
 		return h.extend(ctx, nil, false)

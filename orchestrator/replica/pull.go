@@ -304,7 +304,9 @@ func (p *pull) setAside(path string, off int64) error {
 		return err
 	}
 	aside := fmt.Sprintf("%s.aside-%s", path, time.Now().UTC().Format("20060102T150405.000"))
-	aside = filepath.Join(filepath.Dir(filepath.Dir(path)), filepath.Base(aside)) // nothing else may be among the lines
+	if dir := filepath.Dir(path); filepath.Base(dir) == "ops" { // nothing else may be among the lines
+		aside = filepath.Join(filepath.Dir(dir), filepath.Base(aside))
+	}
 	err = durable.WriteVia(durable.OS{}, aside+".tmp", aside, data[off:])
 	if err == nil {
 		err = os.Truncate(path, off)

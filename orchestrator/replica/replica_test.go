@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"anamnesis/opstream"
@@ -287,6 +288,61 @@ func TestOwnTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.same(two)
+}
+
+// late is a bucket that answers some time after it acted, or not if that is not waited for.
+type late struct {
+	bucket.Bucket
+	takes time.Duration
+}
+
+func (l late) Create(ctx context.Context, name string, data []byte) error {
+	err := l.Bucket.Create(ctx, name, data)
+	select {
+	case <-time.After(l.takes):
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestCloseUnderWay: what is being sent when a holder closes arrives, and the holder is not taken for another one.
+func TestCloseUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newMemory()
+		m := newMachine(t)
+		m.open(late{b, time.Second}, Cursor{Task: testTask})
+		m.append("task.opened", map[string]string{"task": testTask})
+		m.safe()
+		<-time.After(min(heartbeatTime, DefaultLease/4) + time.Second/2) // a sign of life is under way
+		if err := m.holder.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.log.Close()
+		last := uint64(1)
+		for b.objects[logName(testTask, last+1)] != "" {
+			last++
+		}
+		if about, _, err := decode([]byte(b.objects[logName(testTask, last)])); err != nil || !about.Released || last != 3 {
+			t.Errorf("the last of %d objects: %+v, %v", last, about, err)
+		}
+	})
+}
+
+// TestVaultAside: what a home recorded of secrets and did not send stays in the task's folder.
+func TestVaultAside(t *testing.T) {
+	m := newMachine(t)
+	path := m.home.Vault(testTask)
+	if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &pull{home: m.home}
+	if err := p.setAside(path, 4); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(p.Aside[0]); err != nil || string(data) != "two\n" || filepath.Dir(p.Aside[0]) != m.home.Task(testTask) {
+		t.Errorf("%s has %q, %v", p.Aside, data, err)
+	}
 }
 
 // TestSafeWaits: while the bucket fails nothing is safe, and nothing ends.

@@ -25,7 +25,8 @@ func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lea
 	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
 	var all Pulled
-	for begun, grown := time.Now(), time.Now(); ; {
+	told := false
+	for grown := time.Now(); ; {
 		p, err := Pull(ctx, b, h, task)
 		if err != nil {
 			return nil, err
@@ -41,7 +42,8 @@ func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lea
 		if !all.Rival || all.Last.Released || time.Since(grown) >= lease {
 			return &all, nil
 		}
-		if begun.Equal(grown) || time.Since(begun) < lookTime {
+		if !told {
+			told = true
 			say(fmt.Sprintf("a process on %s had task %s last, at %s; waiting until it has sent nothing for %v",
 				all.Last.Host, task, all.Last.Time.Format(time.TimeOnly), lease))
 		}

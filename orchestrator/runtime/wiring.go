@@ -28,8 +28,8 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
-// features are what a task's agent can do beside calling tools. This file alone names them here:
-// how each is made, its tools, its checks and its effects.
+// features are what a task's agent can do beside calling tools. This file makes them and lists their
+// tools and the checks of a call, in order; other files call some of them.
 type features struct {
 	gate      *gate.Gate
 	goal      *goal.Checker

@@ -192,7 +192,7 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 	if !sealed {
 		o.warn("whoever can read %s reads this task's record and files, secrets in files included; set %s to encrypt them", b, remoteKeyEnv)
 	}
-	deadline, err := guard.NewDeadline(filepath.Join(o.Home.Task(task), "deadline"))
+	deadline, err := guard.NewDeadline(filepath.Join(o.Home.Task(task), taskdir.DeadlineName))
 	if err != nil {
 		return nil, err
 	}

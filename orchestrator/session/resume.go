@@ -83,7 +83,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 			message = planmode.Carry
 		}
 	}
-	goOn, err := continues(st, message)
+	goOn, err := continues(st, message) // a task that is done goes on if a message waits for it in the bucket
 	if err != nil && (cursor == nil || !o.unread(ctx, st)) {
 		if cursor != nil && st.Turn.End != nil { // a scheduler starts it until it is
 			err = remedy.With(fmt.Errorf("task %s %w", task, ErrDone), remedy.Request, task)
@@ -244,7 +244,7 @@ func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
 	if m.reflectName != st.Model.Reflect {
 		r.Reflect = m.reflectName
 	}
-	if st.Grants.Mode != st.Opened.Approval { // the user had allowed everything
+	if st.Grants.Mode != st.Opened.Approval { // the user changed the mode; what is set now replaces that
 		r.Approval = o.Approval
 	}
 	if m.Name != st.Model.Name {

@@ -205,17 +205,21 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 		}
 	}
 	kept, err := o.keep(ctx, n.Task, n.Dir, nil, &opts.Store)
+	unreserve := func(err error) {
+		if err != nil && (r.ID == "" || kept != nil) {
+			taskdir.Unreserve(s.Home, n.Task)
+		}
+	}
 	if err != nil {
 		done()
+		unreserve(err)
 		return nil, err
 	}
 	return o.hold(ctx, m, kept, done, Info{
 		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Plan: n.Plan, Notice: notice,
 	}, func() (*runtime.Task, error) {
 		t, err := runtime.Create(ctx, o.Home, n, opts)
-		if err != nil && r.ID == "" {
-			os.Remove(s.Home.Task(n.Task)) // the reservation, if nothing is in it
-		}
+		unreserve(err)
 		return t, err
 	})
 }

@@ -73,11 +73,22 @@ func Summaries(h Home) ([]Summary, error) {
 	return list, nil
 }
 
-// reserved reports whether a task's folder holds nothing but the lock that is taken before the
-// stream is created. A folder that lost its stream still has the vault, and is listed.
+// DeadlineName is the file, beside the stream, with the deadline of a task's commands.
+const DeadlineName = "deadline"
+
+// reserved reports whether a task's folder holds nothing but what is made before the stream is
+// created. A folder that lost its stream still has the vault, and is listed.
 func reserved(dir string) bool {
 	entries, err := os.ReadDir(dir)
-	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != opstream.LockName })
+	before := []string{opstream.LockName, RemoteName, DeadlineName}
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(before, e.Name()) })
+}
+
+// Unreserve removes the folder of a task that was not begun. No other process may be beginning it.
+func Unreserve(h Home, id string) {
+	if dir := h.Task(id); reserved(dir) {
+		_ = os.RemoveAll(dir)
+	}
 }
 
 // Summarize describes a task whose state was read.

@@ -16,6 +16,7 @@ func TestSummariesOmitUnbegun(t *testing.T) {
 	for id, files := range map[string][]string{
 		"made":     nil,
 		"locked":   {opstream.LockName},
+		"remote":   {opstream.LockName, RemoteName, DeadlineName},
 		"lost":     {opstream.LockName, VaultName},
 		"streamed": {opstream.LockName, VaultName, "ops/0000000000000001.jsonl"},
 	} {
@@ -42,5 +43,11 @@ func TestSummariesOmitUnbegun(t *testing.T) {
 	}
 	if want := []string{"lost unreadable"}; !slices.Equal(got, want) {
 		t.Errorf("Summaries lists %q, want %q", got, want)
+	}
+	for id, want := range map[string]bool{"remote": false, "lost": true} {
+		Unreserve(h, id)
+		if _, err := os.Stat(h.Task(id)); (err == nil) != want {
+			t.Errorf("after Unreserve, the folder of %s: %v", id, err)
+		}
 	}
 }

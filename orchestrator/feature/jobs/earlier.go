@@ -41,10 +41,8 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]Job, error) {
 }
 
 // past returns the earlier jobs and the size of their kept output. They are read from the
-// stream once.
+// stream once. The caller holds js.mu.
 func (js *Jobs) past() ([]*job, error) {
-	js.pastMu.Lock()
-	defer js.pastMu.Unlock()
 	if js.before == 0 || js.earlier != nil {
 		return js.earlier, nil
 	}

@@ -51,7 +51,6 @@ type Jobs struct {
 	list []*job
 	shut bool
 
-	pastMu  sync.Mutex
 	earlier []*job // of earlier processes; nil: not read yet
 }
 
@@ -79,7 +78,7 @@ type Output struct {
 	Dropped    int64 // bytes at the end that were dropped
 }
 
-// job is one command. Its fields are guarded by jobs.mu.
+// job is one command. Its fields are guarded by Jobs.mu.
 type job struct {
 	Job
 	file    *os.File

@@ -155,7 +155,8 @@ func leftBefore(st *state.State, id int) string {
 	return steps.IDRanges(slices.DeleteFunc(st.Steps.Path(id), func(on int) bool { return st.Steps.OnPath(on, st.Current) }))
 }
 
-// laterCheckpoints names those after a D-Mail's checkpoint that it does not remove.
+// laterCheckpoints lists the checkpoints after the one a D-Mail goes to: they stay valid. Without numbers, each step
+// is one.
 func laterCheckpoints(st *state.State, j op.JumpRequested) string {
 	if j.Mail.Numbered {
 		return steps.IDRanges(validMarks(st, j.Mail.Checkpoint))

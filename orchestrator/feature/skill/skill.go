@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
@@ -247,7 +248,12 @@ func (s *Skill) approval() consent.Approval {
 // Typed returns the skill or command that a line calls by its name after a slash, and the
 // arguments; nil if there is none.
 func Typed(all []Skill, line string) (*Skill, string) {
-	name, args, _ := strings.Cut(strings.Replace(strings.TrimSpace(line), "\n", " ", 1), " ")
+	line = strings.TrimSpace(line)
+	end := strings.IndexFunc(line, unicode.IsSpace)
+	if end < 0 {
+		end = len(line)
+	}
+	name, args := line[:end], line[end:]
 	i := slices.IndexFunc(all, func(s Skill) bool { return "/"+s.Name == name && s.Err == nil })
 	if i < 0 {
 		return nil, ""

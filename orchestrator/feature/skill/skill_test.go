@@ -88,3 +88,21 @@ func TestApproval(t *testing.T) {
 		}
 	}
 }
+
+// TestTyped: a name ends at the first space or line break, and what follows stays as it was typed.
+func TestTyped(t *testing.T) {
+	all := []Skill{{Name: "explain"}, {Name: "broken", Err: os.ErrNotExist}}
+	for line, want := range map[string]string{
+		"/explain": "", " /explain this ": "this", "/explain\nthis": "this", "/explain\tthis": "this",
+		"/explain this:\n```\nx\n```": "this:\n```\nx\n```",
+	} {
+		if s, args := Typed(all, line); s == nil || s.Name != "explain" || args != want {
+			t.Errorf("Typed(%q) = %v, %q; want %q", line, s, args, want)
+		}
+	}
+	for _, line := range []string{"explain this", "/explains", "/broken", "/", ""} {
+		if s, _ := Typed(all, line); s != nil {
+			t.Errorf("Typed(%q) = %s", line, s.Name)
+		}
+	}
+}
