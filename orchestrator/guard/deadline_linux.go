@@ -34,9 +34,24 @@ func (d *Deadline) Close() error { return d.f.Close() }
 
 type deadlineKey struct{}
 
-// WithDeadline returns a context whose commands are ended at a deadline.
-func WithDeadline(ctx context.Context, d *Deadline) context.Context {
-	return context.WithValue(ctx, deadlineKey{}, d)
+// due is the value of a context with a deadline.
+type due struct {
+	*Deadline
+	safe func(context.Context) error
+}
+
+// WithDeadline returns a context whose commands are ended at a deadline. They begin when safe has returned: it waits
+// until the deadline lies ahead.
+func WithDeadline(ctx context.Context, d *Deadline, safe func(context.Context) error) context.Context {
+	return context.WithValue(ctx, deadlineKey{}, due{d, safe})
+}
+
+// awaitDeadline waits until a command of a context may begin.
+func awaitDeadline(ctx context.Context) error {
+	if d, ok := ctx.Value(deadlineKey{}).(due); ok {
+		return d.safe(ctx)
+	}
+	return nil
 }
 
 // boottime is a clock that all processes of a machine share and that nobody sets; it runs while the machine sleeps.
@@ -49,12 +64,17 @@ func boottime() time.Duration {
 // deadlinePoll is how often a supervisor reads the deadline.
 const deadlinePoll = 250 * time.Millisecond
 
-// expire closes passed and calls stop once the deadline in the file fd has passed.
-func expire(fd int, passed chan<- struct{}, stop func()) {
-	f := os.NewFile(uintptr(fd), "deadline")
+// overdue reports whether the deadline in a file has passed.
+func overdue(f *os.File) bool {
 	at := make([]byte, 8)
+	n, _ := f.ReadAt(at, 0)
+	return n < len(at) || boottime() >= time.Duration(binary.BigEndian.Uint64(at))
+}
+
+// expire closes passed and calls stop once the deadline in a file has passed.
+func expire(f *os.File, passed chan<- struct{}, stop func()) {
 	for range time.Tick(deadlinePoll) {
-		if n, _ := f.ReadAt(at, 0); n < len(at) || boottime() >= time.Duration(binary.BigEndian.Uint64(at)) {
+		if overdue(f) {
 			close(passed)
 			stop()
 			return

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func victimContext() context.Context {
 	if err != nil {
 		panic(err)
 	}
-	return WithDeadline(ctx, d)
+	return WithDeadline(ctx, d, func(context.Context) error { return nil })
 }
 
 // TestDeadlineWhileStopped: a command ends at the deadline although its program, which is stopped, cannot end it.
@@ -58,8 +59,13 @@ func TestDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	ctx := WithDeadline(t.Context(), d)
-	o, err := Run(ctx, shellCommand("sleep 1000000"))
+	waited := 0
+	ctx := WithDeadline(t.Context(), d, func(context.Context) error { waited++; return nil })
+	begun := filepath.Join(t.TempDir(), "begun")
+	o, err := Run(ctx, shellCommand("touch "+begun+"; sleep 1000000"))
+	if _, err := os.Stat(begun); err == nil {
+		t.Error("after the deadline a command began")
+	}
 	if err != nil || !strings.Contains(o.Note, "the bucket that keeps the task could not be reached in time") || len(o.Alive) > 0 {
 		t.Errorf("after the deadline: %+v, %v", o, err)
 	}
@@ -68,5 +74,9 @@ func TestDeadline(t *testing.T) {
 	}
 	if o, err := Run(ctx, shellCommand("sleep 0.6")); err != nil || o.Exit != 0 || o.Note != "" {
 		t.Errorf("before the deadline: %+v, %v", o, err)
+	}
+	lost := errors.New("lost")
+	if _, err := Run(WithDeadline(t.Context(), d, func(context.Context) error { return lost }), shellCommand("true")); !errors.Is(err, lost) || waited != 2 {
+		t.Errorf("waited %d times, and where that fails: %v", waited, err)
 	}
 }

@@ -20,4 +20,6 @@ func (*Deadline) Set(time.Duration) error { return nil }
 func (*Deadline) Close() error { return nil }
 
 // WithDeadline returns ctx.
-func WithDeadline(ctx context.Context, _ *Deadline) context.Context { return ctx }
+func WithDeadline(ctx context.Context, _ *Deadline, _ func(context.Context) error) context.Context {
+	return ctx
+}

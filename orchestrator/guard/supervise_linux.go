@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"encoding/gob"
 	"encoding/json"
@@ -60,7 +61,7 @@ func run(ctx context.Context, c Command) (Outcome, error) {
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(awaitDeadline(ctx), ctx.Err()); err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", err)
 	}
 	if err := c.Sandbox.ready(); err != nil {
@@ -171,7 +172,7 @@ func startSupervisor(ctx context.Context, box *Sandbox, stdin, log *os.File) (_ 
 		}
 	}
 	deadline := 0
-	if d, ok := ctx.Value(deadlineKey{}).(*Deadline); ok {
+	if d, ok := ctx.Value(deadlineKey{}).(due); ok {
 		deadline = controlFD + len(cmd.ExtraFiles)
 		cmd.ExtraFiles = append(cmd.ExtraFiles, d.f)
 	}

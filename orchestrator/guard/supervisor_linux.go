@@ -114,7 +114,12 @@ func supervise() int {
 	}()
 	passed := make(chan struct{})
 	if r.Deadline > 0 {
-		go expire(r.Deadline, passed, func() { notify(stop) })
+		d := os.NewFile(uintptr(r.Deadline), "deadline")
+		if overdue(d) { // the program was stopped since the command was allowed: another machine may have the task
+			_ = out.Encode(report{Outcome: Outcome{Exit: 128 + int(unix.SIGKILL), Note: Overdue}})
+			return 0
+		}
+		go expire(d, passed, func() { notify(stop) })
 	}
 	pid, err := start(r)
 	if err != nil {

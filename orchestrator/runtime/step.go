@@ -50,7 +50,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	t.Place.Autorun = nil
 	begin := t.Ledger.State().Last
 	if d := t.opts.Store.Deadline; d != nil {
-		ctx = guard.WithDeadline(ctx, d)
+		ctx = guard.WithDeadline(ctx, d, t.Ledger.Journal.Safe)
 	}
 	out, err := t.run(ctx)
 	if safe := t.Ledger.Journal.Safe(ctx); safe != nil && ctx.Err() == nil {

@@ -162,9 +162,6 @@ func (c *Checker) run(ctx context.Context, command, earlier string, longest time
 		late := time.AfterFunc(slow, func() { c.shows(op.Call{Name: "the check"}, quote.Squash(command)+" is still running") })
 		defer late.Stop()
 	}
-	if err := c.place.Journal.Safe(ctx); err != nil && ctx.Err() == nil { // before it, no command may run
-		return check, err
-	}
 	var res tool.Result
 	forked, ok := box.InFork(fork)
 	switch {
