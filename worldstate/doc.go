@@ -52,7 +52,11 @@
 //
 // # Names in JSON
 //
-// Names are bytes, and JSON text is UTF-8: a name in it has U+FFFD for each invalid byte.
+// Names are bytes, and JSON text is UTF-8. A name that is not UTF-8 occurs twice: as text, with
+// U+FFFD for each invalid byte, and exactly, in base64, under the same key with _bytes
+// appended: "path_bytes". Beside a list of names, that is an object from the index in the list,
+// counted from 0, to the bytes: "write_bytes":{"3":"/w=="}. If all names are UTF-8, there are
+// no such keys.
 //
 // # Crashes
 //

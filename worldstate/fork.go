@@ -53,3 +53,8 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	}
 	return Forked{ID: id, Dir: dir, Tree: c.Tree.String(), Files: list.Files(), Missing: append([]Skip{}, c.Skips...)}, nil
 }
+
+type plainForked Forked
+
+// MarshalJSON adds dir_bytes where the directory's path is not UTF-8.
+func (f Forked) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainForked)(&f)) }

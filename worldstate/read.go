@@ -168,6 +168,11 @@ func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
 	return w.listed(c, w.stepNames(byName)[c.Id], w.headOf(byName)), nil
 }
 
+type plainItem Item
+
+// MarshalJSON adds path_bytes where the path is not UTF-8.
+func (i Item) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainItem)(&i)) }
+
 // Paths of more components or bytes are left out of a snapshot.
 const (
 	MaxDepth     = tree.MaxDepth

@@ -318,3 +318,8 @@ func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target 
 	}
 	return w.treeOf(sc.Listing), nil
 }
+
+type plainResult Result
+
+// MarshalJSON adds written_bytes and deleted_bytes where a path is not UTF-8.
+func (r Result) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainResult)(&r)) }

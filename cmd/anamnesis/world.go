@@ -28,7 +28,9 @@ func (a *app) worldCommand() *cobra.Command {
 A snapshot is named by its step, by TASK@STEP, by its id or at least seven digits of it, or by
 @, the last known state of the directory.
 
-In JSON, a name has U+FFFD for each byte that is not UTF-8; other output quotes the byte.`,
+In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: "path_bytes" beside
+"path". For a list of names that is an object from the position in the list, counted from 0, to
+the bytes.`,
 	}
 	cmd.PersistentFlags().StringVar(&f.Dir, "dir", "",
 		"the directory (default: the current one, the nearest parent in which a task ran, or the task's)")

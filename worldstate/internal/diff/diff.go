@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -92,3 +93,8 @@ func SideOf(s tree.State) *Side {
 	}
 	return nil
 }
+
+type plainChange Change
+
+// MarshalJSON adds path_bytes and from_bytes where these are not UTF-8.
+func (c Change) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainChange)(&c)) }

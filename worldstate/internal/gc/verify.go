@@ -219,3 +219,8 @@ func (v *verifier) tree(ctx context.Context, h gitfmt.Hash) error {
 		Failed: func(h gitfmt.Hash, path string, err error) error { return v.problem(h, path+"/", err) },
 	})
 }
+
+type plainProblem Problem
+
+// MarshalJSON adds path_bytes where the path is not UTF-8.
+func (p Problem) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainProblem)(&p)) }

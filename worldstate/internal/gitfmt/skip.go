@@ -6,6 +6,11 @@ type Skip struct {
 	Reason string `json:"reason"`
 }
 
+type plainSkip Skip
+
+// MarshalJSON adds path_bytes where the path is not UTF-8.
+func (s Skip) MarshalJSON() ([]byte, error) { return MarshalNames((*plainSkip)(&s)) }
+
 // The reasons why a restore keeps a path.
 const (
 	KeepEdited     = "edited since the last snapshot"

@@ -180,6 +180,11 @@ func ListedPath(path string, s tree.State) string {
 	return path
 }
 
+type plainPlan Plan
+
+// MarshalJSON adds write_bytes and delete_bytes where a path is not UTF-8.
+func (p Plan) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainPlan)(&p)) }
+
 // RelativePaths makes a caller's paths relative to the world at dir. An empty result means the
 // whole world.
 func RelativePaths(dir string, paths []string) ([]string, error) {

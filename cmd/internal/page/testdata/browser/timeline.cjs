@@ -32,7 +32,7 @@ async function follow(page, args) {
   await page.locator("summary", { hasText: "step 0" }).click();
   await page.locator("#op-2").focus();
   fs.writeFileSync(args.go, "");
-  await page.locator("#standing", { hasText: "Finished" }).waitFor();
+  await page.locator("#standing", { hasText: "the last turn ended with an answer" }).waitFor();
   await page.locator("#auto", { hasText: "jump from step 4 to step 1" }).waitFor();
   await page.locator(".mark", { hasText: "↩ to 1" }).waitFor();
   await page.locator(".mark", { hasText: "block, 1 ✦" }).waitFor();
