@@ -23,7 +23,7 @@ const hangingSpan = 77_777
 // by reading their text, and forgets with a probability that reaches 15% at
 // 6,000 tokens. Texts over 40,000 tokens it refuses as too long. It asks for
 // the key "test".
-func forgetfulServer(t *testing.T) string {
+func forgetfulServer(t *testing.T, hangs ...chan<- struct{}) string {
 	count, err := tokens.ForEncoding("o200k_base")
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +46,12 @@ func forgetfulServer(t *testing.T) string {
 			http.Error(w, `{"error":{"message":"no such model","code":"model_not_found"}}`, http.StatusNotFound)
 			return
 		case span == hangingSpan && len(req.Messages[1].Content) > 2_000*5:
+			for _, c := range hangs {
+				select {
+				case c <- struct{}{}:
+				default:
+				}
+			}
 			<-r.Context().Done()
 			return
 		case len(req.Messages[1].Content) > 40_000*5:
