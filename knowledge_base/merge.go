@@ -19,10 +19,12 @@ var ErrBothChanged = errors.New("changed on both sides, and no card: merge it wi
 
 // Synced is what a sync did.
 type Synced struct {
-	Paths     []string `json:"taken"`     // that came from the remote
-	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides, or the path of one that cannot be read; the other version is beside it
-	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote has in another state
-	Renamed   []Rename `json:"renamed"`   // cards of the remote whose id stands for another card here
+	Paths []string `json:"taken"` // that came from the remote
+	// Conflicts are ids of cards changed on both sides, or the path of one that cannot be read. The other version is
+	// beside it.
+	Conflicts []string `json:"conflicts"`
+	Drafts    []string `json:"drafts"`  // ids of cards that were reviewed here and that the remote has in another state
+	Renamed   []Rename `json:"renamed"` // cards of the remote whose id stands for another card here
 	Pushed    bool     `json:"pushed"`
 }
 

@@ -248,7 +248,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 			clear(set)
 		}
 		if parent == nil || c.Id != parent.Id {
-			set[beforeRef(w.opts.Task, c)] = c.Id // so that it is kept
+			set[beforeRef(w.opts.Task, c)] = c.Id // so that a collection keeps it
 		}
 	}
 	if o.Ref != "" {

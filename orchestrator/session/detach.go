@@ -21,6 +21,9 @@ import (
 func (s *Service) resumeDetached(ctx context.Context, task, message string, set Settings, c Client) (_ *Session, err error) {
 	kept, err := replica.ReadCursor(s.Home, task)
 	if err == nil && kept == nil {
+		if _, err := taskdir.ReadState(s.Home, task); err != nil {
+			return nil, err
+		}
 		err = remedy.With(Usagef("task %s is not kept in a bucket", task), remedy.Resume, task)
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ type Remote struct {
 	Lease   time.Duration   // after how long another process's task is taken; 0: replica.DefaultLease
 	Project bool            // a project's file names the bucket: what other homes told there does not count
 	Now     bool            // the task is taken at once: the user knows that no other process works on it
-	Detach  bool            // not the task is continued, but a copy of it under a new name, which is kept in this home only
+	Detach  bool            // continue a copy of the task, under a new name, in this home only
 	copied  *replica.Cursor // of the task, if this one is such a copy
 }
 

@@ -83,7 +83,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 			message = planmode.Carry
 		}
 	}
-	goOn, err := continues(st, message) // a task that is done goes on if a message waits for it in the bucket
+	goOn, err := continues(st, message) // a waiting message continues a task that is done
 	if err != nil && (cursor == nil || !o.unread(ctx, st)) {
 		if cursor != nil && st.Turn.End != nil { // a scheduler starts it until it is
 			err = remedy.With(fmt.Errorf("task %s %w", task, ErrDone), remedy.Request, task)
