@@ -54,11 +54,9 @@ type ExplainedPart struct {
 type ExplainedChange struct {
 	Op    uint64     `json:"op"`
 	Kind  op.Kind    `json:"kind"`
-	Rule  string     `json:"rule"`            // why
-	Out   []op.Range `json:"out,omitempty"`   // operations that left the context
-	Saved int        `json:"saved"`           // tokens that became free
-	In    bool       `json:"in"`              // its replacement is still in the context
-	After uint64     `json:"after,omitempty"` // the later operation that removed that
+	Rule  string     `json:"rule"`          // why
+	Out   []op.Range `json:"out,omitempty"` // operations that left the context
+	Saved int        `json:"saved"`         // tokens that became free
 }
 
 // Explain folds a task's stream and explains the present context, or, with step at or above 0,
@@ -171,14 +169,14 @@ func (x *explainer) add(o op.Op) error {
 	switch b := o.Body.(type) {
 	case *op.ContextMasked:
 		x.changes = append(x.changes, ExplainedChange{
-			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.Context.Tokens, In: true,
+			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.Context.Tokens,
 		})
 	case *op.PassDone:
 		if b.Trigger == op.TriggerEnd {
 			break // cards only: the context does not change
 		}
 		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges,
-			Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
+			Saved: b.RangeTokens - o.Tok}
 		if b.Trigger == op.TriggerWindow {
 			c.Saved = before - x.state.Context.Tokens
 		}
@@ -187,7 +185,6 @@ func (x *explainer) add(o op.Op) error {
 			break
 		}
 		x.changes = append(x.changes, c)
-		x.replaced(o.Seq)
 	case *op.JumpDropped:
 		x.waiting = nil // they replace nothing
 	case *op.JumpIntended, *op.MailDelivered:
@@ -196,32 +193,16 @@ func (x *explainer) add(o op.Op) error {
 		}
 		x.changes = append(x.changes, x.waiting...)
 		x.waiting = nil
-		x.replaced(o.Seq)
 	case *op.JumpDone:
 		if b.Words != "" {
 			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(),
-				Rule: "a jump carries the user's words over", Saved: before - x.state.Context.Tokens, In: true})
+				Rule: "a jump carries the user's words over", Saved: before - x.state.Context.Tokens})
 		}
 	}
 	if op.ProjectedText(o.Body) != "" {
 		x.sources[o.Seq] = sourceOf(o)
 	}
 	return nil
-}
-
-// replaced records which blocks and D-Mails op seq removed from the context.
-func (x *explainer) replaced(seq uint64) {
-	stands := make(map[uint64]bool)
-	for _, e := range x.state.Context.Entries {
-		if e.Kind == projection.EntryBlock || e.Kind == projection.EntryMail {
-			stands[e.Seq] = true
-		}
-	}
-	for i := range x.changes {
-		if c := &x.changes[i]; c.Kind == op.KindPassDone && c.In && !stands[c.Op] {
-			c.In, c.After = false, seq
-		}
-	}
 }
 
 func maskRule(b *op.ContextMasked) string {

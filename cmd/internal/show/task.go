@@ -126,9 +126,6 @@ func (o *Printer) Explanation(x inspect.Explanation) {
 		if c.Saved > 0 {
 			out = append(out, fmt.Sprintf("%d tokens freed", c.Saved))
 		}
-		if c.After != 0 {
-			out = append(out, fmt.Sprintf("its block was replaced in turn by op %d", c.After))
-		}
 		if len(out) > 0 {
 			say("        ", strings.Join(out, "; "))
 		}
