@@ -153,7 +153,7 @@ func ExampleWorld_Diff() {
 
 	changes, err := p.world.Diff(ctx, first.ID, second.ID)
 	check(err)
-	changes, _, err = p.world.Renames(ctx, changes)
+	changes, err = p.world.Renames(ctx, changes)
 	check(err)
 	for _, c := range changes {
 		fmt.Println(c.Kind, c.From, "->", c.Path, c.Similarity)

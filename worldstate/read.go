@@ -284,13 +284,12 @@ func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) erro
 // Renames pairs deletions with additions: first files and links of the same content, then files
 // that share at least half of their bytes, counted in lines of at most 64 bytes as
 // git does. A pair becomes one Change of kind Renamed at the new path. Each path is in one pair
-// at most; the most similar are paired first, on equal similarity those of one name. uncompared
-// counts the paths over the limit of candidates, or too large, that were matched only by
-// content hash.
-func (w *World) Renames(ctx context.Context, changes []Change) (out []Change, uncompared int, err error) {
+// at most; the most similar are paired first, on equal similarity those of one name. Of more than
+// a thousand files, and of large ones, only those of the same content are paired.
+func (w *World) Renames(ctx context.Context, changes []Change) ([]Change, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer end()
 	return diff.Renames(ctx, w.objects, changes)

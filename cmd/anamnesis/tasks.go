@@ -83,7 +83,7 @@ func (a *app) diff(cmd *cobra.Command, svc *session.Service, task string, args [
 	}
 	defer w.Close()
 	a.out().Damaged(overcome)
-	changes, err := a.changes(cmd.Context(), w, ends[0], ends[1], nil)
+	changes, err := session.Changes(cmd.Context(), w, ends[0], ends[1], nil)
 	if err != nil {
 		return err
 	}

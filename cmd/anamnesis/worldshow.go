@@ -53,7 +53,7 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				changes, err := a.changes(cmd.Context(), w, ids[0], ids[1], args[2:])
+				changes, err := session.Changes(cmd.Context(), w, ids[0], ids[1], args[2:])
 				if err != nil {
 					return err
 				}
@@ -66,15 +66,6 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&patch, "patch", "p", false, "print a unified diff")
 	return cmd
-}
-
-// changes compares two snapshots, within some paths if any are given.
-func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, paths []string) ([]worldstate.Change, error) {
-	changes, uncompared, err := session.Changes(ctx, w, from, to, paths)
-	if uncompared > 0 {
-		a.notef("%d paths were matched by their hash alone: too many or too large to compare", uncompared)
-	}
-	return changes, err
 }
 
 func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []worldstate.Change, patch bool) error {
@@ -121,7 +112,7 @@ func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldsta
 	if len(c.Parents) > 0 {
 		parent = c.Parents[0]
 	}
-	changes, err := a.changes(ctx, w, parent, id, nil)
+	changes, err := session.Changes(ctx, w, parent, id, nil)
 	if err != nil {
 		return err
 	}

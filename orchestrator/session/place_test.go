@@ -174,7 +174,7 @@ func TestChangesWithin(t *testing.T) {
 		paths []string
 		want  []string
 	}{{nil, []string{"b", "d/e", "d/f"}}, {[]string{"."}, []string{"b", "d/e", "d/f"}}, {[]string{"d"}, []string{"d/e", "d/f"}}, {[]string{"b", "d/f"}, []string{"b", "d/f"}}, {[]string{"a"}, nil}} {
-		changes, _, err := Changes(t.Context(), p.World, ids[0], ids[1], tt.paths)
+		changes, err := Changes(t.Context(), p.World, ids[0], ids[1], tt.paths)
 		var got []string
 		for _, c := range changes {
 			if c.Path != "d/" {
@@ -186,7 +186,7 @@ func TestChangesWithin(t *testing.T) {
 		}
 	}
 	var usage *UsageError
-	if _, _, err := Changes(t.Context(), p.World, ids[0], ids[1], []string{"a", ""}); !errors.As(err, &usage) {
+	if _, err := Changes(t.Context(), p.World, ids[0], ids[1], []string{"a", ""}); !errors.As(err, &usage) {
 		t.Errorf("within an empty path: %v", err)
 	}
 }

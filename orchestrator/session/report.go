@@ -88,7 +88,7 @@ func (s *Service) changedFiles(ctx context.Context, st *state.State, r *report.R
 		return nil, err
 	}
 	defer w.Close()
-	changes, _, err := Changes(ctx, w, worldstate.ID(first), worldstate.ID(now), nil)
+	changes, err := Changes(ctx, w, worldstate.ID(first), worldstate.ID(now), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -231,14 +231,14 @@ func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, en
 	return w, ends, overcome, nil
 }
 
-// Changes compares two snapshots, within some paths if any are given. uncompared counts the
-// renamed paths that were matched by their hash alone.
-func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, paths []string) (changes []worldstate.Change, uncompared int, err error) {
+// Changes compares two snapshots, within some paths if any are given.
+func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, paths []string) ([]worldstate.Change, error) {
 	if slices.Contains(paths, "") {
-		return nil, 0, Usagef("an empty path; \".\" is everything")
+		return nil, Usagef("an empty path; \".\" is everything")
 	}
-	if changes, err = w.Diff(ctx, from, to); err != nil {
-		return nil, 0, err
+	changes, err := w.Diff(ctx, from, to)
+	if err != nil {
+		return nil, err
 	}
 	if len(paths) > 0 {
 		changes = slices.DeleteFunc(changes, func(c worldstate.Change) bool { return !beneath(c.Path, paths) })

@@ -178,7 +178,7 @@ func (s *Server) diff(ctx context.Context, req *mcp.CallToolRequest, in diffArgs
 		return "", err
 	}
 	defer w.Close()
-	changes, _, err := session.Changes(ctx, w, ends[0], ends[1], in.Paths)
+	changes, err := session.Changes(ctx, w, ends[0], ends[1], in.Paths)
 	if err != nil {
 		return "", err
 	}

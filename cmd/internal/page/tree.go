@@ -91,7 +91,7 @@ func (s *Server) worldDiff(ctx context.Context, st *state.State, from, to string
 		return patch.Diff{}, err
 	}
 	defer w.Close()
-	changes, _, err := session.Changes(ctx, w, worldstate.ID(from), worldstate.ID(to), nil)
+	changes, err := session.Changes(ctx, w, worldstate.ID(from), worldstate.ID(to), nil)
 	if err != nil {
 		return patch.Diff{}, err
 	}

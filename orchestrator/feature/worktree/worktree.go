@@ -305,7 +305,7 @@ func (c *Changes) check(ctx context.Context, merged map[string][]byte) (err erro
 			c.List = append(c.List, change)
 		}
 	}
-	c.List, _, err = c.here.Renames(ctx, c.List)
+	c.List, err = c.here.Renames(ctx, c.List)
 	return err
 }
 

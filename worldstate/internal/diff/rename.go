@@ -29,17 +29,16 @@ const (
 )
 
 // Renames pairs deletions with additions that share at least half of their bytes.
-// uncompared counts files matched only by their hash.
-func Renames(ctx context.Context, s *objects.Store, changes []Change) (out []Change, uncompared int, err error) {
+func Renames(ctx context.Context, s *objects.Store, changes []Change) ([]Change, error) {
 	m := &renameMatcher{
 		changes: changes, seed: maphash.MakeSeed(),
 		from: map[int]int{}, taken: map[int]bool{}, score: map[int]int{},
 	}
 	m.exact()
 	if err := m.similar(ctx, s); err != nil {
-		return nil, 0, fmt.Errorf("find renames: %w", err)
+		return nil, fmt.Errorf("find renames: %w", err)
 	}
-	return m.merged(), m.uncompared, nil
+	return m.merged(), nil
 }
 
 // renameMatcher pairs deletions with additions; both are indexes of changes.
@@ -49,12 +48,11 @@ func Renames(ctx context.Context, s *objects.Store, changes []Change) (out []Cha
 // was also edited and no file whose mode changed, and its result varies between runs if scores
 // are equal.
 type renameMatcher struct {
-	changes    []Change
-	from       map[int]int // addition → deletion
-	taken      map[int]bool
-	score      map[int]int // of an addition, in percent
-	uncompared int
-	seed       maphash.Seed
+	changes []Change
+	from    map[int]int // addition → deletion
+	taken   map[int]bool
+	score   map[int]int // of an addition, in percent
+	seed    maphash.Seed
 }
 
 func (m *renameMatcher) pair(deleted, added, score int) {
@@ -159,8 +157,7 @@ func (m *renameMatcher) profiles(ctx context.Context, s *objects.Store, side Cha
 			continue
 		}
 		if len(out) == renameCandidates {
-			m.uncompared++
-			continue
+			break
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -168,7 +165,6 @@ func (m *renameMatcher) profiles(ctx context.Context, s *objects.Store, side Cha
 		h, _ := gitfmt.ParseHash(file.Blob)
 		data, err := s.ReadUpTo(h, gitfmt.BlobObject, c.Path, maxSimilarBytes)
 		if errors.Is(err, objects.ErrTooLarge) {
-			m.uncompared++
 			continue
 		}
 		if err != nil {

@@ -32,7 +32,7 @@ func Diff(ctx context.Context, svc *session.Service, task string, from, to int) 
 		return "", err
 	}
 	defer w.Close()
-	changes, _, err := session.Changes(ctx, w, ends[0], ends[1], nil)
+	changes, err := session.Changes(ctx, w, ends[0], ends[1], nil)
 	if err != nil {
 		return "", err
 	}
