@@ -110,7 +110,7 @@ type Sandbox struct {
 // missing lists what a sandbox of these parts cannot confine, one sentence each.
 func missing(p confine.Parts) []string {
 	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	say := func(text string) { out = append(out, text) }
 	if !p.Namespaces {
 		switch {
 		case p.Landlock > 0:
