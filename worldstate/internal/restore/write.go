@@ -132,11 +132,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 		return made, err
 	}
 	f := os.NewFile(uintptr(n), temp)
-	holes := &fsys.HoleWriter{F: f}
-	size, err := x.env.Objects.CopyTo(a.After.Hash, gitfmt.BlobObject, a.Path, holes)
-	if err == nil {
-		err = holes.End()
-	}
+	size, err := x.env.Objects.CopyTo(a.After.Hash, gitfmt.BlobObject, a.Path, f)
 	if err == nil {
 		err = x.before("temp filled", a.Path)
 	}
