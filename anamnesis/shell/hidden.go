@@ -18,7 +18,8 @@ var loopName = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 // are functions, which redefine names; arithmetic and tests, which run the index of a
 // variable's value; and expansions that evaluate or assign.
 func Hidden(line string) string {
-	if at := strings.IndexFunc(line, func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }); at >= 0 {
+	control := func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
+	if strings.ContainsFunc(line, control) {
 		return "a control character"
 	}
 	if len(line) > MaxBytes {
@@ -41,30 +42,27 @@ func Hidden(line string) string {
 // hidden judges one node of the tree.
 func hidden(n syntax.Node) string {
 	switch n := n.(type) {
-	case nil, *syntax.File, *syntax.Stmt, *syntax.Comment, *syntax.CallExpr, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted,
-		*syntax.CmdSubst, *syntax.ProcSubst, *syntax.Subshell, *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause,
-		*syntax.CaseItem, *syntax.BinaryCmd, *syntax.Redirect, *syntax.ExtGlob, *syntax.BraceExp, *syntax.TimeClause:
-		return ""
+	case nil, *syntax.File, *syntax.Stmt, *syntax.Comment, *syntax.CallExpr, *syntax.Word, *syntax.Lit,
+		*syntax.SglQuoted, *syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.Subshell,
+		*syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.CaseItem,
+		*syntax.BinaryCmd, *syntax.Redirect, *syntax.ExtGlob, *syntax.BraceExp, *syntax.TimeClause:
 	case *syntax.ForClause:
 		if n.Select {
 			return "a select loop"
 		}
-		return ""
 	case *syntax.WordIter:
 		if !loopName.MatchString(n.Name.Value) {
 			return fmt.Sprintf("a loop over the variable %s", n.Name.Value)
 		}
-		return ""
 	case *syntax.Assign:
 		if n.Index != nil || n.Array != nil || n.Name == nil {
 			return "an array"
 		}
-		return ""
 	case *syntax.ParamExp:
-		if n.Excl || n.Index != nil || n.Slice != nil || n.Repl != nil || n.Names != 0 || n.Exp != nil || n.Flags != nil || n.NestedParam != nil {
+		value := !n.Excl && n.Index == nil && n.Slice == nil && n.Repl == nil && n.Names == 0
+		if !value || n.Exp != nil || n.Flags != nil || n.NestedParam != nil {
 			return "an expansion that is more than a variable's value"
 		}
-		return ""
 	case *syntax.FuncDecl:
 		return "a function"
 	case *syntax.DeclClause, *syntax.LetClause:
@@ -75,6 +73,8 @@ func hidden(n syntax.Node) string {
 		return "a test in [[ ]]"
 	case *syntax.CoprocClause:
 		return "a coprocess"
+	default:
+		return "syntax that is not looked into"
 	}
-	return "syntax that is not looked into"
+	return ""
 }

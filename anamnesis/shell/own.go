@@ -9,13 +9,15 @@ import (
 
 var (
 	// network matches what a program text uses to read from a network.
-	network = regexp.MustCompile(`(?i)\b(?:urllib\d*|urlopen|requests|httpx|aiohttp|http|https|socket|ftplib|smtplib|fetch|curl|wget|ssh|axios)\b`)
+	network = regexp.MustCompile(`(?i)\b(?:urllib\d*|urlopen|requests|httpx|aiohttp|https?|socket|ftplib|smtplib|` +
+		`fetch|curl|wget|ssh|axios)\b`)
 	// interpreter matches programs whose arguments or input may be a program text.
 	interpreter = regexp.MustCompile(`^(?:python[\d.]*|node|deno|bun|ruby|perl|php|bash|sh|zsh|java|[gm]?awk)$`)
 	sedRuns     = regexp.MustCompile(`(?:^|[;{}0-9$/\s])e(?:\s|$)|\b[rR]\s*[/~]|/[gipI0-9]*e[gipI0-9]*(?:[;}\s]|$)`)
 	// fetchers are programs that print what others wrote elsewhere.
-	fetchers = Set(`curl wget aria2c http https xh lynx w3m links elinks ssh scp sftp ftp lftp rsync nc ncat netcat socat telnet
-		openssl dig nslookup host whois gh glab hub aws gcloud az kubectl docker podman psql mysql mongosh redis-cli mail mutt`)
+	fetchers = Set(`curl wget aria2c http https xh lynx w3m links elinks ssh scp sftp ftp lftp rsync nc ncat netcat
+		socat telnet openssl dig nslookup host whois gh glab hub aws gcloud az kubectl docker podman psql mysql mongosh
+		redis-cli mail mutt`)
 	// scripted are programs whose first word that is no option is a script or a pattern and no file.
 	scripted = Set("sed awk gawk mawk grep egrep fgrep rg ag ack jq")
 )
@@ -25,7 +27,8 @@ func fetches(program string) string {
 	switch program {
 	case "git":
 		return "clone fetch pull ls-remote remote submodule"
-	case "npm", "pnpm", "yarn", "pip", "pip3", "cargo", "gem", "brew", "apt", "apt-get", "apt-cache", "conda", "composer":
+	case "npm", "pnpm", "yarn", "pip", "pip3", "cargo", "gem", "composer",
+		"brew", "apt", "apt-get", "apt-cache", "conda":
 		return "view info search index outdated audit download policy madison"
 	}
 	return ""
@@ -36,7 +39,8 @@ func fetches(program string) string {
 // world's directory. What cannot be determined, such as a program named by a variable, is not the agent's own.
 func OwnWork(command, dir string) bool {
 	commands, err := Parse(command)
-	return err == nil && len(commands) > 0 && !slices.ContainsFunc(commands, func(s Simple) bool { return !ownSimple(s, dir) })
+	foreign := func(s Simple) bool { return !ownSimple(s, dir) }
+	return err == nil && len(commands) > 0 && !slices.ContainsFunc(commands, foreign)
 }
 
 func ownSimple(s Simple, dir string) bool {
@@ -46,7 +50,9 @@ func ownSimple(s Simple, dir string) bool {
 		switch {
 		case r.Op == "<<" || r.Op == "<<-" || r.Op == "<<<":
 			input += r.File.Text
-		case strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || !r.Writes() && (!ok || outsideWord(to, dir)):
+		case strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/"):
+			return false
+		case !r.Writes() && (!ok || outsideWord(to, dir)):
 			return false
 		}
 	}

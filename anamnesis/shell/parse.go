@@ -47,7 +47,8 @@ type Redirect struct {
 
 // Writes reports whether the redirection changes a file.
 func (r Redirect) Writes() bool {
-	copies := strings.HasSuffix(r.Op, "&") && strings.Trim(r.File.Text, "0123456789-") == "" // of a descriptor; >&FILE writes the file
+	// >&2 copies a descriptor; >&FILE writes the file.
+	copies := strings.HasSuffix(r.Op, "&") && strings.Trim(r.File.Text, "0123456789-") == ""
 	return strings.Contains(r.Op, ">") && !copies && r.File.Text != "/dev/null"
 }
 

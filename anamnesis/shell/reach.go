@@ -12,13 +12,19 @@ var (
 	reaching = Pattern(`^(?:git (?:-\S+ \S+ )*(?:push|send-email|config .*--(?:global|system))\b` +
 		`|(?:uv )?(?:pip[\d.]*|pipx|gem|cargo|go|python[\d.]* -m pip) (?:.* )?(?:install|uninstall|publish)\b` +
 		`|(?:npm|pnpm|yarn|bun) (?:.* )?(?:publish|link|global|-g|--global)\b` +
-		`|(?:apt|apt-get|aptitude|dnf|yum|apk|brew|pacman|zypper|snap|conda|mamba) (?:.* )?(?:install|remove|purge|update|upgrade|create|add|del|-S\w*)\b` +
-		`|(?:curl|wget) (?:.* )?(?:-X ?(?:POST|PUT|PATCH|DELETE)|--request[ =][^G]|-d|-F|-T|--data\S*|--form|--json|--upload-file|--post-\S+|--method=[^G])\b` +
-		`|(?:docker|podman|kubectl|helm|terraform|aws|gcloud|gsutil|az|gh|glab|systemctl|service|heroku|fly|vercel|netlify|twine) ` +
-		`|(?:make|just) (?:.* )?(?:install|deploy|publish|release|push)\b|(?:npm run|yarn|pnpm) (?:.* )?(?:deploy|release)\b|(?:deploy|publish|release)\b` +
-		`|(?:ssh|scp|sftp|rsync|kill|pkill|killall|crontab|mount|umount|sysctl|mysql|mariadb|psql|mongosh|redis-cli|sendmail|mail|nc|telnet)(?: |$))`)
+		`|(?:apt|apt-get|aptitude|dnf|yum|apk|brew|pacman|zypper|snap|conda|mamba) (?:.* )?` +
+		`(?:install|remove|purge|update|upgrade|create|add|del|-S\w*)\b` +
+		`|(?:curl|wget) (?:.* )?(?:-X ?(?:POST|PUT|PATCH|DELETE)|--request[ =][^G]|-d|-F|-T|` +
+		`--data\S*|--form|--json|--upload-file|--post-\S+|--method=[^G])\b` +
+		`|(?:docker|podman|kubectl|helm|terraform|aws|gcloud|gsutil|az|gh|glab|systemctl|service|` +
+		`heroku|fly|vercel|netlify|twine) ` +
+		`|(?:make|just) (?:.* )?(?:install|deploy|publish|release|push)\b` +
+		`|(?:npm run|yarn|pnpm) (?:.* )?(?:deploy|release)\b|(?:deploy|publish|release)\b` +
+		`|(?:ssh|scp|sftp|rsync|kill|pkill|killall|crontab|mount|umount|sysctl|mysql|mariadb|psql|` +
+		`mongosh|redis-cli|sendmail|mail|nc|telnet)(?: |$))`)
 	// asking matches those of them that only ask.
-	asking = Pattern(`^\S+ (?:\w+ )?(?:ps|images|logs|get|describe|status|list|ls|view|info|inspect|version|-l|-0)(?: |$)|--(?:help|version|dry-run)\b`)
+	asking = Pattern(`^\S+ (?:\w+ )?(?:ps|images|logs|get|describe|status|list|ls|view|info|inspect|version|-l|-0)` +
+		`(?: |$)|--(?:help|version|dry-run)\b`)
 	// writers are the programs that change the files they name; copiers change the last one.
 	writers = Set("mv rm rmdir mkdir touch chmod chown tee truncate unlink")
 	copiers = Set("cp ln install")
@@ -57,7 +63,8 @@ func Reached(command, dir string, isolated bool) (effects []string) {
 			paths = append(paths, args[min(1, len(args)):]...) // the first is the script
 		case copiers[name] && len(args) > 0:
 			paths = append(paths, args[len(args)-1])
-		case isolated, asking().MatchString(line), strings.Contains(s.String(), "/bin/") && !Outside(s.Words[0].Text, dir): // of an environment inside
+		case isolated, asking().MatchString(line):
+		case strings.Contains(s.String(), "/bin/") && !Outside(s.Words[0].Text, dir): // of an environment inside
 		case reaching().MatchString(line):
 			effects = append(effects, line)
 		}
@@ -66,7 +73,8 @@ func Reached(command, dir string, isolated bool) (effects []string) {
 				p = path.Join(base, p)
 			}
 			home := strings.HasPrefix(p, "$HOME/") || strings.HasPrefix(p, "${HOME}/")
-			if (home || Outside(p, dir)) && !strings.HasPrefix(p, "/dev/") && !(isolated && strings.HasPrefix(p, "/tmp/")) {
+			lost := strings.HasPrefix(p, "/dev/") || isolated && strings.HasPrefix(p, "/tmp/")
+			if (home || Outside(p, dir)) && !lost {
 				effects = append(effects, "changed "+p)
 			}
 		}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,7 +25,8 @@ type runner struct {
 // runners returns the programs whose arguments are another command.
 func runners() []runner {
 	return []runner{
-		{programs: "sudo", valued: "ughpCTUDRrt", valuedLong: "user group host prompt chdir chroot role type", assigns: true},
+		{programs: "sudo", valued: "ughpCTUDRrt", assigns: true,
+			valuedLong: "user group host prompt chdir chroot role type"},
 		{programs: "doas", valued: "uC"},
 		{programs: "env", valued: "uC", valuedLong: "unset chdir", assigns: true},
 		{programs: "nohup setsid builtin command"},
@@ -97,8 +99,9 @@ func (r runner) command(args []Word) running {
 			}
 			return out
 		case strings.HasPrefix(w, "--") && len(w) > 2:
-			if slices.ContainsFunc(strings.Fields(r.valuedLong), func(option string) bool { return strings.HasPrefix(option, w[2:]) }) {
-				i++ // also if it is shortened
+			named := func(option string) bool { return strings.HasPrefix(option, w[2:]) } // it may be shortened
+			if slices.ContainsFunc(strings.Fields(r.valuedLong), named) {
+				i++
 			}
 		case strings.HasPrefix(w, "-") && len(w) > 1:
 			// -u name and -iu name take the next word, -uname does not.
@@ -106,9 +109,9 @@ func (r runner) command(args []Word) running {
 				i++
 			}
 		case w == "-" && r.assigns: // env's abbreviation of -i
-		case r.assigns && assignment(w) >= 0:
-			at := assignment(w)
-			out.assigns = append(out.assigns, Assign{Name: w[:at], Value: Word{Text: w[at+1:], Dynamic: args[i].Dynamic}})
+		case r.assigns && assignment.MatchString(w):
+			name, value, _ := strings.Cut(w, "=")
+			out.assigns = append(out.assigns, Assign{Name: name, Value: Word{Text: value, Dynamic: args[i].Dynamic}})
 		case r.skip > 0:
 			r.skip--
 		default:
@@ -119,39 +122,27 @@ func (r runner) command(args []Word) running {
 	return out
 }
 
-// assignment returns the index of the = in NAME=VALUE, -1 if there is none.
-func assignment(w string) int {
-	at := strings.IndexByte(w, '=')
-	if at <= 0 || strings.Trim(w[:at], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || strings.IndexByte("0123456789", w[0]) >= 0 {
-		return -1
-	}
-	return at
-}
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // shellScript returns what a shell runs: the text after -c, or its standard input if the line
 // has it. A script file is not read.
 func shellScript(s Simple) *Word {
 	args := s.Args()
+	option := func(w string) bool { return strings.HasPrefix(w, "-") || strings.HasPrefix(w, "+") }
 	for i := 0; i < len(args); i++ {
-		w := args[i].Text
-		if strings.HasPrefix(w, "--") || !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "+") {
-			if w == "--rcfile" || w == "--init-file" {
-				i++
-			}
-			if strings.HasPrefix(w, "--") {
-				continue
-			}
+		switch w := args[i].Text; {
+		case w == "--rcfile" || w == "--init-file":
+			i++
+		case strings.HasPrefix(w, "--"):
+		case !option(w):
 			return nil // a file
-		}
-		if strings.HasPrefix(w, "-") && strings.Contains(w, "c") {
-			for i++; i < len(args) && (strings.HasPrefix(args[i].Text, "-") || strings.HasPrefix(args[i].Text, "+")); i++ {
-			}
-			if i < len(args) {
-				return &args[i]
+		case strings.HasPrefix(w, "-") && strings.Contains(w, "c"):
+			rest := args[i+1:]
+			if at := slices.IndexFunc(rest, func(w Word) bool { return !option(w.Text) }); at >= 0 {
+				return &rest[at]
 			}
 			return nil
-		}
-		if strings.HasSuffix(w, "o") || strings.HasSuffix(w, "O") {
+		case strings.HasSuffix(w, "o") || strings.HasSuffix(w, "O"):
 			i++ // an option's name
 		}
 	}
@@ -169,7 +160,8 @@ func optionValue(args []Word, short, long string) *Word {
 		if value, ok := strings.CutPrefix(w.Text, "--"+long+"="); ok {
 			return &Word{Text: value, Dynamic: w.Dynamic}
 		}
-		clustered := strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.HasSuffix(w.Text, short)
+		letters, ok := strings.CutPrefix(w.Text, "-") // such as xc, which ends with -c
+		clustered := ok && !strings.HasPrefix(letters, "-") && strings.HasSuffix(letters, short)
 		if (clustered || w.Text == "--"+long) && i+1 < len(args) {
 			return &args[i+1]
 		}

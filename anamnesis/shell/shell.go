@@ -27,13 +27,14 @@ func ShowsOutside(command, dir string, isolated bool) bool {
 	}
 	return slices.ContainsFunc(Words(command), func(w string) bool {
 		return strings.HasPrefix(w, "$HOME") || strings.HasPrefix(w, "${HOME") ||
-			Outside(w, dir) && !slices.ContainsFunc(systemDirs, func(d string) bool { return strings.HasPrefix(path.Clean(w)+"/", d) })
+			Outside(w, dir) && !inSystem(w)
 	})
 }
 
 // Words splits a command at the ends of words, within quotes as well.
 func Words(command string) []string {
-	return strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(";|&<>()'\"=", r) })
+	ends := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(";|&<>()'\"=", r) }
+	return strings.FieldsFunc(command, ends)
 }
 
 // Command returns the command in the arguments of a call; empty if there is none.
@@ -55,27 +56,36 @@ func Command(args string) string {
 // that leads out – is not local.
 func Local(command, dir string) bool {
 	simple, ok := sequence(command)
-	return ok && len(simple) > 0 && !slices.ContainsFunc(simple, func(words []string) bool { return !localSimple(words, dir) })
+	leaves := func(words []string) bool { return !localSimple(words, dir) }
+	return ok && len(simple) > 0 && !slices.ContainsFunc(simple, leaves)
 }
 
 // sequence returns the words of a line that only runs commands one after another or piped, with the
 // files that they are redirected to. ok is false if the line is anything else: a loop, a group, a
 // variable, a substitution, a here document, or a command in the background.
 func sequence(line string) (simple [][]string, ok bool) {
-	if !only(line, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			return !n.Background
-		case *syntax.Redirect:
-			return n.Hdoc == nil
-		case *syntax.File, *syntax.CallExpr, *syntax.BinaryCmd, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.Comment:
-			return true
-		}
-		return false
-	}) {
+	file, err := syntax.NewParser().Parse(strings.NewReader(line), "")
+	if err != nil {
 		return nil, false
 	}
+	ok = true
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			ok = ok && !n.Background
+		case *syntax.Redirect:
+			ok = ok && n.Hdoc == nil
+		case nil, *syntax.File, *syntax.CallExpr, *syntax.BinaryCmd, *syntax.Word, *syntax.Lit,
+			*syntax.SglQuoted, *syntax.DblQuoted, *syntax.Comment:
+		default:
+			ok = false
+		}
+		return ok
+	})
 	commands, err := Parse(line)
+	if !ok || err != nil {
+		return nil, false
+	}
 	for _, s := range commands {
 		if s.Via != "" { // judged by the command that runs it
 			continue
@@ -93,52 +103,30 @@ func sequence(line string) (simple [][]string, ok bool) {
 		}
 		simple = append(simple, words)
 	}
-	return simple, err == nil
+	return simple, true
 }
 
-// only reports whether a line can be parsed and every node of its tree fits.
-func only(line string, fits func(syntax.Node) bool) bool {
-	file, err := syntax.NewParser().Parse(strings.NewReader(line), "")
-	if err != nil {
-		return false
-	}
-	ok := true
-	syntax.Walk(file, func(n syntax.Node) bool {
-		ok = ok && (n == nil || fits(n))
-		return ok
-	})
-	return ok
-}
+// locals are the programs that neither use the network nor read outside the world, each with those of its
+// subcommands that do not; none: all.
+const locals = `ls cat head tail wc grep egrep fgrep pwd echo printf true false test [ stat file du diff cmp uniq cut tr
+nl date basename dirname realpath tree mkdir touch cp mv rm rmdir ln chmod md5sum sha1sum sha256sum od xxd hexdump comm
+paste fold jq cd sleep gofmt rg sort find pytest
+go: test build vet list fmt doc env version
+git: status diff log show add commit branch blame rev-parse ls-files grep
+cargo: test check clippy fmt
+npm: test`
 
-// localPrograms lists programs that are local with any arguments but those
-// that begin with one of the options given.
-func localPrograms(name string) (refused []string, ok bool) {
-	switch name {
-	case "ls", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "pwd", "echo", "printf", "true", "false", "test", "[", "stat", "file",
-		"du", "diff", "cmp", "uniq", "cut", "tr", "nl", "date", "basename", "dirname", "realpath", "tree", "mkdir", "touch", "cp", "mv", "rm",
-		"rmdir", "ln", "chmod", "md5sum", "sha1sum", "sha256sum", "od", "xxd", "hexdump", "comm", "paste", "fold", "jq", "cd", "sleep", "gofmt":
-		return nil, true
-	case "rg":
-		return []string{"--pre", "--hostname-bin"}, true
-	case "sort":
-		return []string{"--compress-program"}, true
-	case "find":
-		return []string{"-exec", "-ok"}, true
-	}
-	return nil, false
-}
+// starting matches one of these programs and an option by which it runs another program.
+var starting = Pattern(`^(rg --(pre|hostname-bin)|sort --compress-program|find -(exec|ok)|` +
+	`(go|git|cargo|npm) (--?exec|-toolexec|-vettool))`)
 
-// localSubcommand lists local subcommands of programs that can do more.
-func localSubcommand(name, sub string) bool {
-	switch name {
-	case "go":
-		return slices.Contains([]string{"test", "build", "vet", "list", "fmt", "doc", "env", "version"}, sub)
-	case "git":
-		return slices.Contains([]string{"status", "diff", "log", "show", "add", "commit", "branch", "blame", "rev-parse", "ls-files", "grep"}, sub)
-	case "cargo":
-		return slices.Contains([]string{"test", "check", "clippy", "fmt"}, sub)
-	case "npm":
-		return sub == "test"
+// listed reports whether a list of programs has one with its subcommand.
+func listed(list, program string, args []string) bool {
+	for line := range strings.Lines(list) {
+		programs, subs, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if slices.Contains(strings.Fields(programs), program) {
+			return subs == "" || len(args) > 0 && slices.Contains(strings.Fields(subs), args[0])
+		}
 	}
 	return false
 }
@@ -147,34 +135,19 @@ func localSubcommand(name, sub string) bool {
 var sedPrint = regexp.MustCompile(`^[0-9,$; p]+$`)
 
 func localSimple(words []string, dir string) bool {
-	name := words[0]
-	for _, w := range words[1:] {
-		if outsideWord(w, dir) {
+	program, args := words[0], words[1:]
+	for _, w := range args {
+		if outsideWord(w, dir) || starting().MatchString(program+" "+w) {
 			return false
 		}
 	}
-	if refused, ok := localPrograms(name); ok {
-		for _, w := range words[1:] {
-			if slices.ContainsFunc(refused, func(opt string) bool { return strings.HasPrefix(w, opt) }) {
-				return false
-			}
-		}
-		return true
+	switch program {
+	case "python", "python3":
+		return len(args) > 1 && args[0] == "-m" && (args[1] == "pytest" || args[1] == "unittest")
+	case "sed":
+		return len(args) > 1 && args[0] == "-n" && sedPrint.MatchString(args[1])
 	}
-	switch {
-	case name == "pytest":
-		return true
-	case name == "python" || name == "python3":
-		return len(words) > 2 && words[1] == "-m" && (words[2] == "pytest" || words[2] == "unittest")
-	case name == "sed":
-		return len(words) > 2 && words[1] == "-n" && sedPrint.MatchString(words[2])
-	}
-	if len(words) < 2 || !localSubcommand(name, words[1]) {
-		return false
-	}
-	return !slices.ContainsFunc(words[2:], func(w string) bool {
-		return strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "--exec") || strings.HasPrefix(w, "-toolexec") || strings.HasPrefix(w, "-vettool")
-	})
+	return listed(locals, program, args)
 }
 
 // outsideWord reports whether a word, or what an option in it is given, leads
@@ -190,19 +163,22 @@ func outsideWord(w, dir string) bool {
 }
 
 // readers are programs that change nothing, each with those of its subcommands that do not; none: all.
-const readers = `ls cat head tail wc grep egrep fgrep pwd echo printf stat cd cut nl tr comm diff cmp jq du od basename dirname realpath which uname true false test [
-find sed sort tree rg
+const readers = `ls cat head tail wc grep egrep fgrep pwd echo printf stat cd cut nl tr comm diff cmp jq du od basename
+dirname realpath which uname true false test [ find sed sort tree rg
 git: status diff log show blame ls-files ls-tree rev-parse shortlog describe
 go: doc list version`
 
 // writing matches a reader and a word by which it changes something or runs a program. Long options may be shortened,
 // and one letter may follow others.
-var writing = Pattern(`^(find -(exec|ok|delete|fprint|fls)|sort -(\w*[oT]|-[oct])|tree -(\w*[oR]|-output)|rg -(\w*z|-pre|-hostname|-search-zip)|git --(ou|ext|textconv)|go -+(mod|C|overlay|export|toolexec|exec|compiled))`)
+var writing = Pattern(`^(find -(exec|ok|delete|fprint|fls)|sort -(\w*[oT]|-[oct])|tree -(\w*[oR]|-output)|` +
+	`rg -(\w*z|-pre|-hostname|-search-zip)|git --(ou|ext|textconv)|` +
+	`go -+(mod|C|overlay|export|toolexec|exec|compiled))`)
 
 // sedReads matches a sed script that only prints, deletes or substitutes what it prints, sedOption an option that
 // changes no file.
 var (
-	sedReads  = Pattern(`^(([0-9]+|\$|/[^/\\\n]*/)(,\+?([0-9]+|\$|/[^/\\\n]*/))?)? *!?([pdq=]|s(/[^/\\\n]*/[^/\\\n]*/|\|[^|\\\n]*\|[^|\\\n]*\|)[gIip0-9]*)(; *[0-9$,]*[pdq])?$`)
+	sedReads = Pattern(`^(([0-9]+|\$|/[^/\\\n]*/)(,\+?([0-9]+|\$|/[^/\\\n]*/))?)? *!?` + // the lines
+		`([pdq=]|s(/[^/\\\n]*/[^/\\\n]*/|\|[^|\\\n]*\|[^|\\\n]*\|)[gIip0-9]*)(; *[0-9$,]*[pdq])?$`)
 	sedOption = Pattern(`^-[nErsuz]*e?$`)
 )
 
@@ -210,14 +186,23 @@ var (
 // known programs with known words.
 func ReadsOnly(command string) bool {
 	simple, ok := sequence(command)
+	writes := func(words []string) bool { return !reads(words[0], words[1:]) }
+	if !ok || len(simple) == 0 || slices.ContainsFunc(simple, writes) {
+		return false
+	}
 	commands, err := Parse(command)
-	return ok && err == nil && len(simple) > 0 && !slices.ContainsFunc(simple, func(words []string) bool { return !reads(words[0], words[1:]) }) &&
-		!slices.ContainsFunc(commands, func(s Simple) bool {
-			named := func(w Word) bool { return w.Dynamic && strings.IndexAny(w.Text, "*?[-") == 0 } // a file may have the name of an option
-			return s.Via != "" || slices.ContainsFunc(s.Redirects, Redirect.Writes) ||
-				slices.Contains(strings.Fields("find sed sort tree rg git go"), s.Program()) && slices.ContainsFunc(s.Words, named)
-		})
+	return err == nil && !slices.ContainsFunc(commands, func(s Simple) bool {
+		if s.Via != "" || slices.ContainsFunc(s.Redirects, Redirect.Writes) {
+			return true
+		}
+		// A file that a pattern matches may have the name of an option.
+		option := func(w Word) bool { return w.Dynamic && strings.IndexAny(w.Text, "*?[-") == 0 }
+		return optionWrites[s.Program()] && slices.ContainsFunc(s.Words, option)
+	})
 }
+
+// optionWrites are the readers that an option can make write.
+var optionWrites = Set("find sed sort tree rg git go")
 
 // reads reports whether a program changes nothing with some words.
 func reads(program string, args []string) bool {
@@ -231,20 +216,15 @@ func reads(program string, args []string) bool {
 			}
 			args = args[1:]
 		}
-		if len(args) == 0 || !sedReads().MatchString(args[0]) || slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-") }) {
+		option := func(w string) bool { return strings.HasPrefix(w, "-") }
+		if len(args) == 0 || !sedReads().MatchString(args[0]) || slices.ContainsFunc(args, option) {
 			return false
 		}
 	}
 	if slices.ContainsFunc(args, func(w string) bool { return writing().MatchString(program + " " + w) }) {
 		return false
 	}
-	for line := range strings.Lines(readers) {
-		programs, subs, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if slices.Contains(strings.Fields(programs), program) {
-			return subs == "" || len(args) > 0 && slices.Contains(strings.Fields(subs), args[0])
-		}
-	}
-	return false
+	return listed(readers, program, args)
 }
 
 // Outside reports whether a path, relative to the world or absolute, lies
