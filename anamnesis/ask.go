@@ -219,5 +219,5 @@ func (a *asker) addFallback(why string) {
 	if a.res.Fallback != "" {
 		why = a.res.Fallback + "; " + why
 	}
-	a.res.Fallback = quote.ClipMarked(quote.Squash(why), maxFallbackRunes)
+	a.res.Fallback = quote.Shorten(why, maxFallbackRunes)
 }

@@ -67,7 +67,8 @@ func lessons(r *Request, drafts []note.Card, recs []*record) (out []*card.Card, 
 			c.Issue = slices.Concat(of.Issue[:1], c.Issue)
 			c.Solution = slices.Concat(c.Solution, p.changes())
 			wrong = cmp.Or(wrong, "the command still fails so after this")
-			c.Provenance.JumpOp, c.Provenance.Ranges, c.Provenance.EvidenceHash = 0, of.Provenance.Ranges, of.Provenance.EvidenceHash
+			c.Provenance.JumpOp, c.Provenance.Ranges = 0, of.Provenance.Ranges
+			c.Provenance.EvidenceHash = of.Provenance.EvidenceHash
 			c.Provenance.Tainted = c.Provenance.Tainted || of.Provenance.Tainted
 			paired[c.ID] = true
 		} else if len(r.Ranges) == 0 {

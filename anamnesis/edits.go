@@ -19,7 +19,7 @@ func edits(r *Request, recs []*record) (out []note.Statement) {
 	diffs, ops := make(map[string][]string), make(map[string][]uint64)
 	var order []string
 	for _, rec := range recs {
-		files, diff := rec.writes, []string{"by " + quote.ClipMarked(quote.Squash(callSummary(rec.args)), runes)}
+		files, diff := rec.writes, []string{"by " + quote.Shorten(callSummary(rec.args), runes)}
 		switch {
 		case len(rec.silentChanges()) > 0:
 			files = []string{pathList(rec.silentChanges(), maxStatePaths)}
@@ -39,7 +39,7 @@ func edits(r *Request, recs []*record) (out []note.Statement) {
 	}
 	for _, f := range order {
 		lines := diffs[f][max(0, len(diffs[f])-maxDiffLines):]
-		text := pathList([]string{f}, 1) + ": " + quote.ClipMarked(quote.Squash(strings.Join(lines, " | ")), runes)
+		text := pathList([]string{f}, 1) + ": " + quote.Shorten(strings.Join(lines, " | "), runes)
 		out = append(out, note.Statement{Text: text, Ops: note.SortedOps(ops[f])})
 	}
 	return out
@@ -56,11 +56,14 @@ func (r *record) silentChanges() []string {
 
 // editsOnly reports whether a command did no more than to change a file that it names: it verified nothing.
 func (r *record) editsOnly() bool {
-	return slices.ContainsFunc(r.silentChanges(), func(f string) bool { return strings.Contains(shell.Command(r.args), path.Base(f)) })
+	command := shell.Command(r.args)
+	named := func(file string) bool { return strings.Contains(command, path.Base(file)) }
+	return slices.ContainsFunc(r.silentChanges(), named)
 }
 
 // figure matches a line that tells how a run came out: a count of tests, or a named number.
-var figure = regexp.MustCompile(`(?i)\b\d+ (?:passed|failed|errors?|failures?|tests?|skipped|warnings?)\b|%$|\b[a-z][\w .()-]{1,40}(?:: |=| = )-?\d[\d.,]*\s?%?\w{0,3}$`)
+var figure = regexp.MustCompile(`(?i)\b\d+ (?:passed|failed|errors?|failures?|tests?|skipped|warnings?)\b|%$|` +
+	`\b[a-z][\w .()-]{1,40}(?:: |=| = )-?\d[\d.,]*\s?%?\w{0,3}$`)
 
 // result returns the line of a call's output that says most about how it came out: the last with a figure, else
 // the first.
@@ -92,7 +95,8 @@ func timeLimits(recs []*record) (out []note.Statement) {
 			continue
 		}
 		seen[rec.key()] = true
-		out = append(out, note.Statement{Text: rec.action() + " was ended at its time limit" + rec.seconds(), Ops: []uint64{rec.end}})
+		text := rec.action() + " was ended at its time limit" + rec.seconds()
+		out = append(out, note.Statement{Text: text, Ops: []uint64{rec.end}})
 	}
 	return out
 }

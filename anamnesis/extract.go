@@ -31,7 +31,7 @@ const (
 // same records produce the same notes, so that a pass that is repeated after a crash writes the same.
 func extract(r *Request, recs []*record) note.Notes {
 	var n note.Notes
-	if reason := quote.ClipMarked(quote.Squash(r.Reason), note.MaxStatementRunes); reason != "" && !r.Told {
+	if reason := quote.Shorten(r.Reason, note.MaxStatementRunes); reason != "" && !r.Told {
 		n.Causes = append(n.Causes, note.Statement{Text: "reason given for going back: " + reason})
 	}
 	falsified, overcome := falsifiedPaths(recs)
@@ -118,7 +118,8 @@ func falsifiedPaths(recs []*record) (paths []note.Falsified, overcome []note.Sta
 		if text += " " + f.last.state; f.error != "" {
 			text += ", with “" + quote.ClipMarked(f.error, maxResultRunes) + "”,"
 		}
-		overcome = append(overcome, note.Statement{Text: text + " and succeeded later " + ok.state, Ops: append(slices.Clone(f.ops), ok.end)})
+		text += " and succeeded later " + ok.state
+		overcome = append(overcome, note.Statement{Text: text, Ops: append(slices.Clone(f.ops), ok.end)})
 	}
 	return paths, overcome
 }
@@ -143,7 +144,7 @@ func (f *attempts) path() note.Falsified {
 	}
 	p := note.Falsified{
 		Action: f.last.action(), Error: f.error,
-		State:      quote.ClipMarked(quote.Squash(strings.Join(states, "; ")), note.MaxStateRunes),
+		State:      quote.Shorten(strings.Join(states, "; "), note.MaxStateRunes),
 		Confidence: note.ConfidenceHigh, Ops: f.ops,
 	}
 	switch {
@@ -153,12 +154,14 @@ func (f *attempts) path() note.Falsified {
 		p.Why = "the tool reported an error"
 	}
 	if at := f.last.place; at != "" && !strings.Contains(f.error, at) {
-		p.Why += " at " + quote.ClipMarked(quote.Squash(at), maxPathBytes)
+		p.Why += " at " + quote.Shorten(at, maxPathBytes)
 	}
 	if f.times > 1 {
 		p.Why += fmt.Sprintf(", %d times", f.times)
 	}
-	if line := f.last.result(); f.error != "" && figure.MatchString(line) && !strings.Contains(line, f.error) && !strings.Contains(f.error, line) {
+	line := f.last.result()
+	says := figure.MatchString(line) && !strings.Contains(line, f.error) && !strings.Contains(f.error, line)
+	if f.error != "" && says {
 		p.Why += fmt.Sprintf("; it printed “%s”", line)
 	}
 	if f.last.left != "" {
@@ -275,14 +278,15 @@ func successes(recs []*record) []note.Statement {
 			continue
 		}
 		seen[rec.key()] = true
-		text := rec.action() + " succeeded " + rec.state
-		line := rec.result()
-		switch f, _ := failure.Read(failure.Output{Command: shell.Command(rec.args), Text: strings.Join(rec.outputs(), "\n")}); {
-		case f.Certain && f.Line != "": // behind "|| true", or of a program that reports it so
-			text = rec.action() + " exited with 0 " + rec.state + "; it printed “" + quote.ClipMarked(quote.Squash(f.Line), maxResultRunes) + "”"
-		case line != "":
+		text, line := rec.action()+" succeeded "+rec.state, rec.result()
+		output := failure.Output{Command: shell.Command(rec.args), Text: strings.Join(rec.outputs(), "\n")}
+		// A failure may stand behind "|| true", or in the output of a program that exits with 0.
+		if f, _ := failure.Read(output); f.Certain && f.Line != "" {
+			text, line = rec.action()+" exited with 0 "+rec.state, quote.Shorten(f.Line, maxResultRunes)
+		}
+		if line != "" {
 			text += "; it printed “" + line + "”"
-		default:
+		} else {
 			text += "; it printed nothing"
 		}
 		if like[rec.shape()]++; like[rec.shape()] > maxLikeSuccess {

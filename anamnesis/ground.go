@@ -31,7 +31,8 @@ func newEvidence(r *Request, recs []*record) *evidence {
 	for _, rec := range recs {
 		e.records[rec.seq], e.records[rec.end] = rec, rec
 		e.known[rec.seq], e.known[rec.end] = true, true
-		for _, s := range slices.Concat([]string{rec.text, rec.stdout, rec.stderr, rec.args, unescape.Replace(rec.args)}, rec.changed) {
+		texts := []string{rec.text, rec.stdout, rec.stderr, rec.args, unescape.Replace(rec.args)}
+		for _, s := range append(texts, rec.changed...) {
 			if s != "" {
 				b.WriteString(quote.Squash(s))
 				b.WriteByte('\n') // a quote holds no line end, so it cannot span two texts
@@ -49,12 +50,12 @@ func (e *evidence) quoted(quote string) bool {
 
 // cited reports whether all operations lie in the span.
 func (e *evidence) cited(ops []uint64) bool {
-	for _, seq := range ops {
-		if !e.known[seq] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ops, func(seq uint64) bool { return !e.known[seq] })
+}
+
+// teaches reports whether a statement cites operations, all of them of the span, and one that holds a lesson.
+func (e *evidence) teaches(ops []uint64) bool {
+	return len(ops) > 0 && e.cited(ops) && !e.noLesson(ops)
 }
 
 // succeeded reports whether at least one operation belongs to a call that
@@ -83,12 +84,15 @@ func (e *evidence) noLesson(ops []uint64) bool {
 }
 
 // unescape turns the escapes of arguments in JSON into what they stand for.
-var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n", `\t`, " ", `\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
+var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n", `\t`, " ",
+	`\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
 
 // Texts that speak to the reader of a lesson, and solutions that say what not to do.
 var (
-	instructing = shell.Pattern(`(?i)\b(ignore|disregard|forget|override|bypass)\b[^.]{0,40}\b(instructions?|prompts?|rules|guidelines|polic(y|ies))\b` +
-		`|\byou are now\b|\bnew instructions?\b|\bsystem prompt\b|\bdo(n't| not) (tell|inform|mention|ask)\b[^.]{0,20}\buser` +
+	instructing = shell.Pattern(`(?i)\b(ignore|disregard|forget|override|bypass)\b[^.]{0,40}` +
+		`\b(instructions?|prompts?|rules|guidelines|polic(y|ies))\b` +
+		`|\byou are now\b|\bnew instructions?\b|\bsystem prompt\b` +
+		`|\bdo(n't| not) (tell|inform|mention|ask)\b[^.]{0,20}\buser` +
 		`|</?(system|assistant|user|instructions?)>|\[/?(system|inst)\]`)
 	negated = shell.Pattern(`(?i)\b(not|never|avoid|instead|without|cannot|fails?)\b|n't\b`)
 	failing = shell.Pattern(`(?i)\b(fail(s|ed|ing)?|errors?|breaks|broke)\b`)
@@ -98,7 +102,7 @@ var (
 // lesson of which no issue or no solution is left, or that instructs its reader, is dropped whole.
 func (e *evidence) groundCard(c *note.Card) (dropped int, ok bool) {
 	texts := slices.Concat([]string{c.Topic, c.WrongIf}, c.Issue, c.Solution, c.Constraint)
-	if c.Topic == "" || len(c.Ops) == 0 || !e.cited(c.Ops) || e.noLesson(c.Ops) || slices.ContainsFunc(texts, instructing().MatchString) {
+	if c.Topic == "" || !e.teaches(c.Ops) || slices.ContainsFunc(texts, instructing().MatchString) {
 		return 1, false
 	}
 	keep := func(list []string, contradicted func(string) bool) []string {
@@ -136,7 +140,8 @@ func (e *evidence) ended(text string, failed bool) bool {
 	for _, q := range quote.Quoted(text) {
 		var last *record
 		for _, rec := range e.records {
-			if rec.ran() && op.Acts(rec.tool) == op.RunsShell && (last == nil || rec.seq > last.seq) && pair.SameCommand(q, shell.Command(rec.args)) {
+			later := last == nil || rec.seq > last.seq
+			if later && rec.ran() && op.Acts(rec.tool) == op.RunsShell && pair.SameCommand(q, shell.Command(rec.args)) {
 				last = rec
 			}
 		}
@@ -177,7 +182,7 @@ func (e *evidence) ground(r *note.Reply) (dropped int) {
 
 	var falsified []note.Falsified
 	for _, f := range n.Falsified {
-		if f.Action == "" || len(f.Ops) == 0 || !e.cited(f.Ops) || e.noLesson(f.Ops) || f.Error != "" && !e.quoted(f.Error) {
+		if f.Action == "" || !e.teaches(f.Ops) || f.Error != "" && !e.quoted(f.Error) {
 			dropped++
 			continue
 		}

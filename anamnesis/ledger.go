@@ -23,8 +23,9 @@ const maxStateFiles = 2
 func ledger(recs []*record) (lines []note.Left) {
 	var edited []string
 	for i, rec := range recs {
+		covers := func(r op.Range) bool { return r.Contains(rec.seq) }
 		listed := slices.ContainsFunc(recs[i+1:], func(later *record) bool {
-			return later.kind == recBlock && slices.ContainsFunc(later.replaces, func(r op.Range) bool { return r.Contains(rec.seq) }) &&
+			return later.kind == recBlock && slices.ContainsFunc(later.replaces, covers) &&
 				note.ParseLedger(later.text) != nil // versions before the ledger wrote blocks without
 		})
 		switch {
@@ -49,12 +50,17 @@ func ledger(recs []*record) (lines []note.Left) {
 				}
 				state += " edited)"
 			}
-			lines = append(lines, note.Left{First: rec.seq, Last: rec.seq, Text: fmt.Sprintf("back to step %d%s: %s", rec.to, state, rec.text)})
+			text := fmt.Sprintf("back to step %d%s: %s", rec.to, state, rec.text)
+			lines = append(lines, note.Left{First: rec.seq, Last: rec.seq, Text: text})
 			edited = nil
 		}
 	}
 	// A block and the operations that it stands for may both be in the span; of two lines of one jump, the one that
 	// stands for more counts.
-	slices.SortStableFunc(lines, func(a, b note.Left) int { return cmp.Or(cmp.Compare(a.First, b.First), b.More-a.More) })
-	return slices.CompactFunc(lines, func(a, b note.Left) bool { return a.First == b.First && (a.First > 0 || a.Text == b.Text) })
+	slices.SortStableFunc(lines, func(a, b note.Left) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), b.More-a.More)
+	})
+	return slices.CompactFunc(lines, func(a, b note.Left) bool {
+		return a.First == b.First && (a.First > 0 || a.Text == b.Text)
+	})
 }

@@ -65,11 +65,13 @@ func Pairs(r *Request, onPath []bool) []Pair {
 		c.ID = card.NewID("repair", r.Task, strconv.FormatUint(first.end, 10))
 		c.Provenance.JumpOp = 0
 		c.Provenance.Ranges = []card.Range{{First: first.seq, Last: last.end}}
-		c.Provenance.EvidenceHash = EvidenceHash(slices.DeleteFunc(slices.Clone(r.Ops), func(o op.Op) bool { return o.Seq < first.seq || o.Seq > last.end }))
+		outside := func(o op.Op) bool { return o.Seq < first.seq || o.Seq > last.end }
+		c.Provenance.EvidenceHash = EvidenceHash(slices.DeleteFunc(slices.Clone(r.Ops), outside))
 		found := Pair{Card: c, failed: first, fixed: last}
 		for _, rec := range slices.Concat(between, said) {
 			acts := rec.ok() && (len(rec.writes) > 0 || op.Acts(rec.tool) == op.RunsShell && !onlyLooks(rec.args))
-			if rec == first || rec == last || (acts || rec.kind == recSaid) && rec.seq > first.seq && rec.seq < last.seq {
+			within := rec.seq > first.seq && rec.seq < last.seq
+			if rec == first || rec == last || within && (acts || rec.kind == recSaid) {
 				found.between = append(found.between, rec)
 			}
 		}
@@ -84,14 +86,15 @@ func Pairs(r *Request, onPath []bool) []Pair {
 func LearnedCard(r *Request, learned string) *card.Card {
 	recs := records(r)
 	learned = quote.Squash(learned)
-	d := note.Card{Topic: quote.ClipMarked(learned, maxTopicRunes), Solution: []string{quote.ClipMarked(learned, note.MaxBulletRunes)}}
+	d := note.Card{
+		Topic:    quote.ClipMarked(learned, maxTopicRunes),
+		Solution: []string{quote.ClipMarked(learned, note.MaxBulletRunes)},
+		Tainted:  slices.ContainsFunc(recs, (*record).isTainted),
+	}
 	falsified, _ := falsifiedPaths(recs)
 	for _, f := range falsified[:min(len(falsified), note.MaxCardBullets)] {
 		_, command, _ := strings.Cut(f.Action, ": ")
 		d.Issue = append(d.Issue, quote.ClipMarked(fmt.Sprintf(failedForm, command, f.Error), note.MaxBulletRunes))
-	}
-	for _, rec := range recs {
-		d.Tainted = d.Tainted || rec.tainted
 	}
 	c := cards(r, []note.Card{d}, writerName(r.ModelName), hashEvidence(recs))[0]
 	c.ID, c.Tags = card.NewID("learned", r.Task, strconv.FormatUint(r.JumpSeq, 10)), []string{"learned"}
@@ -100,9 +103,11 @@ func LearnedCard(r *Request, learned string) *card.Card {
 
 // evidence returns a pair's records behind a note that says what they are.
 func (p *Pair) evidence() []*record {
-	note := &record{kind: recNote, seq: p.failed.seq, end: p.fixed.end, step: p.fixed.step, tainted: p.Card.Provenance.Tainted,
-		text: "These operations stayed: a command failed and later succeeded.\n" + strings.Join(slices.Concat(p.Card.Issue, p.Card.Solution), "\n")}
-	return append([]*record{note}, p.between...)
+	bullets := slices.Concat(p.Card.Issue, p.Card.Solution)
+	return append([]*record{{
+		kind: recNote, seq: p.failed.seq, end: p.fixed.end, step: p.fixed.step, tainted: p.Card.Provenance.Tainted,
+		text: "These operations stayed: a command failed and later succeeded.\n" + strings.Join(bullets, "\n"),
+	}}, p.between...)
 }
 
 // PairCards returns the cards of pairs.
@@ -133,7 +138,8 @@ func SameChange(a, b []string) bool {
 
 // pairCall returns a record as a call that may belong to a pair.
 func pairCall(rec *record) pair.Call {
-	c := pair.Call{Output: failure.Output{Text: rec.stdout, Stderr: rec.stderr, Error: rec.isError}, Step: rec.step, Changed: rec.changed}
+	c := pair.Call{Step: rec.step, Changed: rec.changed}
+	c.Output = failure.Output{Text: rec.stdout, Stderr: rec.stderr, Error: rec.isError}
 	if rec.stdout+rec.stderr == "" {
 		c.Text = rec.text
 	}
@@ -158,16 +164,15 @@ func (r *Request) pairCard(p *pair.Pair, between []*record) note.Card {
 		if r.WorldDir != "" {
 			s = strings.ReplaceAll(s, strings.TrimSuffix(r.WorldDir, "/")+"/", "")
 		}
-		return quote.ClipMarked(quote.Squash(s), note.MaxActionRunes)
+		return quote.Shorten(s, note.MaxActionRunes)
 	}
-	line := quote.ClipMarked(quote.Squash(p.Failure.Line), note.MaxErrorRunes)
+	line := quote.Shorten(p.Failure.Line, note.MaxErrorRunes)
 	command := clip(pair.Main(shell.Command(between[0].args)))
 	d := note.Card{
 		Topic: quote.ClipMarked(line, maxTopicRunes),
 		Issue: []string{quote.ClipMarked(fmt.Sprintf(failedForm, command, line), note.MaxBulletRunes)},
-	}
-	for _, rec := range between {
-		d.Tainted = d.Tainted || rec.tainted
+
+		Tainted: slices.ContainsFunc(between, (*record).isTainted),
 	}
 	for _, ran := range p.Ran {
 		d.Solution = append(d.Solution, fmt.Sprintf(ranForm, clip(ran)))
@@ -180,7 +185,8 @@ func (r *Request) pairCard(p *pair.Pair, between []*record) note.Card {
 			}
 		}
 		if f = filepath.ToSlash(f); len(diff) > 0 {
-			d.Solution = append(d.Solution, fmt.Sprintf(diffForm, f, strings.Join(diff[:min(len(diff), maxDiffLines)], "\n")))
+			diff = diff[:min(len(diff), maxDiffLines)]
+			d.Solution = append(d.Solution, fmt.Sprintf(diffForm, f, strings.Join(diff, "\n")))
 		} else {
 			d.Solution = append(d.Solution, fmt.Sprintf(changedForm, f))
 		}

@@ -162,7 +162,8 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 	case r.makesRoom():
 		res.NoCards = "compaction writes no card"
 	case proposed > 0:
-		res.NoCards = fmt.Sprintf("the record does not support the %s that the model proposed", quote.Number(proposed, "card"))
+		named := quote.Number(proposed, "card")
+		res.NoCards = "the record does not support the " + named + " that the model proposed"
 	case res.Writer == WriterExtractor:
 		res.NoCards = "only a model words cards"
 	default:
@@ -243,7 +244,7 @@ func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) 
 				// The record knows in which files the call ran. A model would describe them as it
 				// believes them to have been.
 				if rec.kind == recCall {
-					f.State = quote.ClipMarked(quote.Squash(rec.state), note.MaxStateRunes)
+					f.State = quote.Shorten(rec.state, note.MaxStateRunes)
 				}
 			}
 		}

@@ -79,7 +79,9 @@ func renderAll(recs []*record, size, budget int, count func(string) int) (texts 
 }
 
 // dropUnimportant leaves out the least important records until the rest fits.
-func dropUnimportant(recs []*record, texts map[*record]rendered, budget int) (kept map[*record]rendered, omitted []uint64) {
+func dropUnimportant(recs []*record, texts map[*record]rendered, budget int) (
+	kept map[*record]rendered, omitted []uint64,
+) {
 	byWeight := slices.Clone(recs)
 	slices.SortStableFunc(byWeight, func(a, b *record) int { return cmp.Compare(b.weight(), a.weight()) })
 	kept = make(map[*record]rendered, len(texts))
@@ -168,8 +170,8 @@ func (r *record) render(size int, count func(string) int) string {
 	case recNote:
 		fmt.Fprintf(&head, "op %s, step %d: the program noted", ops, r.step)
 	default:
-		tool := quote.Clip(quote.Squash(r.tool), maxArgRunes)
-		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step, tool, r.outcome(), quote.Squash(r.state))
+		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step,
+			quote.Clip(quote.Squash(r.tool), maxArgRunes), r.outcome(), quote.Squash(r.state))
 	}
 	body := size * 3 / 4
 	var b strings.Builder

@@ -68,7 +68,7 @@ func systemText(r *Request) string {
 
 // pieceText returns the question about one piece.
 func pieceText(r *Request, evidence string, part, parts int) string {
-	reason := quote.ClipMarked(quote.Squash(r.Reason), maxReasonRunes)
+	reason := quote.Shorten(r.Reason, maxReasonRunes)
 	if reason == "" {
 		reason = "none given"
 	}
@@ -86,7 +86,7 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	return consult.Fill(piecePrompt,
 		"situation", consult.Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
 			"reason", reason, "left", r.span().LeftBefore()),
-		"task", quote.ClipMarked(quote.Squash(r.Task), note.MaxTaskRunes), "part", itoa(part), "parts", itoa(parts),
+		"task", quote.Shorten(r.Task, note.MaxTaskRunes), "part", itoa(part), "parts", itoa(parts),
 		"ops", note.RangeList(ranges, note.MaxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
 }
 
@@ -99,5 +99,6 @@ func omittedLine(ops []uint64) string {
 }
 
 func repairText(question, reply string, problem error) string {
-	return consult.Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", quote.ClipMarked(quote.Squash(quote.Clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
+	reply = quote.Shorten(quote.Clip(reply, 4*maxRepairQuoteRunes), maxRepairQuoteRunes)
+	return consult.Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", reply)
 }

@@ -70,6 +70,8 @@ type record struct {
 	left     string // why the path that it ended was left; of a block, too
 }
 
+func (r *record) isTainted() bool { return r.tainted }
+
 // failed reports whether the call ran and did not succeed. A jump that was refused is no failure of
 // the work.
 func (r *record) failed() bool {
@@ -107,7 +109,7 @@ func (r *record) outputs() []string {
 
 // action returns the call in one short line: the tool and its main argument.
 func (r *record) action() string {
-	return quote.ClipMarked(quote.Squash(r.tool+": "+callSummary(r.args)), note.MaxActionRunes)
+	return quote.Shorten(r.tool+": "+callSummary(r.args), note.MaxActionRunes)
 }
 
 // readFailure reads what a failed call printed.

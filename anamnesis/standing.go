@@ -125,7 +125,7 @@ func (r *record) shape() string { return digits.ReplaceAllString(r.key(), "#") }
 // the first path of the block that the jump made. The block of a compaction counts only if no failure
 // before it is in the span.
 func setReasons(recs []*record, reason string) {
-	reason = quote.ClipMarked(quote.Squash(reason), maxLeftRunes)
+	reason = quote.Shorten(reason, maxLeftRunes)
 	var ended *record
 	for _, rec := range slices.Backward(recs) {
 		if rec.kind == recLeft { // of the jump before

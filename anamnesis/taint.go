@@ -46,9 +46,9 @@ func (t *tainter) examine(r *record, network bool) bool {
 	tainted := network
 	if op.Acts(r.tool) == op.RunsShell && !r.refused {
 		command := shell.Command(r.args)
-		local := shell.Local(command, t.dir)
 		// A program that this one does not know may read any file of the world.
-		tainted = tainted || shell.ShowsOutside(command, t.dir, r.isolated) || !local && len(t.files) > 0 || t.mayRead(command)
+		unknown := len(t.files) > 0 && !shell.Local(command, t.dir)
+		tainted = tainted || unknown || shell.ShowsOutside(command, t.dir, r.isolated) || t.mayRead(command)
 	}
 	for _, p := range r.reads {
 		tainted = tainted || shell.Outside(p, t.dir) || t.isTainted(p) || t.isTainted(unnamedFiles)

@@ -21,7 +21,7 @@ func lastTodos(ops []op.Op) []note.Statement {
 		}
 		var out []note.Statement
 		for _, t := range b.Todos {
-			out = append(out, note.Statement{Text: quote.ClipMarked(quote.Squash(t.String()), maxTodoRunes)})
+			out = append(out, note.Statement{Text: quote.Shorten(t.String(), maxTodoRunes)})
 		}
 		if len(out) > 0 {
 			out[0].Ops = []uint64{o.Seq}

@@ -31,7 +31,7 @@ func compileGlobs(pattern string) ([]glob, error) {
 	case len(pattern) > maxPatternBytes:
 		return nil, fmt.Errorf("the pattern has %d bytes, the limit is %d", len(pattern), maxPatternBytes)
 	case strings.ContainsAny(pattern, "[]?\\ \t\r\n"):
-		return nil, fmt.Errorf("bad pattern %q: only * and {a,b} are special, and spaces do not occur in model names", pattern)
+		return nil, fmt.Errorf("bad pattern %q: only * and {a,b} are special, and spaces are not allowed", pattern)
 	}
 	plain, err := expandBraces(strings.ToLower(pattern))
 	if err != nil {
@@ -79,7 +79,8 @@ func Names(pattern string) (names []string) {
 		return nil
 	}
 	for _, p := range plain {
-		if p = strings.TrimSuffix(p, "*"); p != "" && !strings.Contains(p, "*") && !strings.ContainsAny(p[len(p)-1:], "-.:") {
+		p = strings.TrimSuffix(p, "*")
+		if p != "" && !strings.Contains(p, "*") && !strings.ContainsAny(p[len(p)-1:], "-.:") {
 			names = append(names, p)
 		}
 	}

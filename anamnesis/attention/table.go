@@ -91,7 +91,8 @@ func (t *Table) Lookup(model string) EAS {
 		most.Advertised = s.Advertised
 	}
 	if s.EAS < most.EAS {
-		most.Pattern, most.EAS, most.Confidence, most.Source, most.Updated, most.By, most.Origin = s.Pattern, s.EAS, s.Confidence, s.Source, s.Updated, s.By, s.Origin
+		most.Pattern, most.EAS, most.Confidence = s.Pattern, s.EAS, s.Confidence
+		most.Source, most.Updated, most.By, most.Origin = s.Source, s.Updated, s.By, s.Origin
 	} else if s.EAS > most.EAS {
 		most.Ignored = s.EAS
 	}
@@ -142,7 +143,7 @@ func (r *Row) covers(g glob, names []string) (covers, older bool) {
 // easFor returns what the row says about a model.
 func (r *Row) easFor(model string) EAS {
 	return EAS{
-		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Confidence: r.Confidence,
-		Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin, Known: true,
+		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Known: true,
+		Confidence: r.Confidence, Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin,
 	}
 }

@@ -104,8 +104,9 @@ func (e *Log) Add(o *op.Op) {
 		call, ok := e.calls[b.Call]
 		delete(e.calls, b.Call)
 		if ok && b.Exit != nil {
-			text := cmp.Or(b.Stdout, b.Text)
-			f, failed := failure.Read(failure.Output{Command: call.command, Text: text, Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
+			f, failed := failure.Read(failure.Output{
+				Command: call.command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, Exit: *b.Exit, HasExit: true,
+			})
 			if run, ok := testrun.Parse(call.command, b.Output(), *b.Exit); ok {
 				e.Check = &Check{call.command, o.Seq, run}
 			}

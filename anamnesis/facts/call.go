@@ -31,17 +31,21 @@ var (
 	python = shell.Pattern(`^(?:.*/)?(?:python|pypy)[\d.]*$`)
 
 	// someRan matches what runners print that ran at least one test, whatever came of it.
-	someRan = shell.Pattern(`(?m)\b[1-9]\d* x?(?:passed|failed)\b|\bRan [1-9]\d* tests?\b|\bTests run: [1-9]|^test result: \w+\. (?:[1-9]|0 passed; [1-9])|\bOK \([1-9]\d* tests?\b|^ok\s+\S+\s+[\d.]+s|^--- (?:PASS|FAIL)|\b[1-9]\d* passing\b`)
-	noneRan = shell.Pattern(`\bRan 0 tests|no tests ran|collected 0 items|Tests run: 0\b|\b0 passed|no tests to run|No tests found|\b0 examples`)
+	someRan = shell.Pattern(`(?m)\b[1-9]\d* x?(?:passed|failed)\b|\bRan [1-9]\d* tests?\b|\bTests run: [1-9]|` +
+		`^test result: \w+\. (?:[1-9]|0 passed; [1-9])|\bOK \([1-9]\d* tests?\b|` +
+		`^ok\s+\S+\s+[\d.]+s|^--- (?:PASS|FAIL)|\b[1-9]\d* passing\b`)
+	noneRan = shell.Pattern(`\bRan 0 tests|no tests ran|collected 0 items|Tests run: 0\b|\b0 passed|` +
+		`no tests to run|No tests found|\b0 examples`)
 	// importFailed matches the one test that unittest reports for a module that it cannot import.
 	importFailed  = shell.Pattern(`(?s)_FailedTest.*\bRan 1 test\b`)
 	collectFailed = shell.Pattern(`\b[1-9]\d* errors? (?:in|during) `)
 	notFound      = shell.Pattern(`^(?:command )?not found\b`)
-	zshNotFound   = shell.Pattern(`(?m)^\S+(?: |:\d+: )(?:command not found|Unknown command): (\S+)$`) // fish says the latter
-	noModule      = shell.Pattern(`No module named '?([\w.]+)`)
-	notSetUp      = shell.Pattern(`JAVA_HOME (?:is not|environment variable is not)`)
-	traceback     = shell.Pattern(`(?m)^Traceback \(most recent call last\):`)
-	onlyAsks      = shell.Pattern(`^--?(?:version|help|V|h)$`) // an option with which a program runs nothing
+	// fish says "Unknown command".
+	zshNotFound = shell.Pattern(`(?m)^\S+(?: |:\d+: )(?:command not found|Unknown command): (\S+)$`)
+	noModule    = shell.Pattern(`No module named '?([\w.]+)`)
+	notSetUp    = shell.Pattern(`JAVA_HOME (?:is not|environment variable is not)`)
+	traceback   = shell.Pattern(`(?m)^Traceback \(most recent call last\):`)
+	onlyAsks    = shell.Pattern(`^--?(?:version|help|V|h)$`) // an option with which a program runs nothing
 )
 
 // command is one command of a call and how it ended.
@@ -173,7 +177,8 @@ func (p *command) lacking(text string) string {
 			}
 			before := strings.TrimSuffix(rest[:len(rest)-len(said)], program+": ")
 			begins := before == "" || strings.ContainsRune(" \t\n:'\"`", rune(before[len(before)-1]))
-			if begins && (notFound().MatchString(said) || strings.Contains(program, "/") && strings.HasPrefix(said, "No such file or directory")) {
+			missing := strings.Contains(program, "/") && strings.HasPrefix(said, "No such file or directory")
+			if begins && (missing || notFound().MatchString(said)) {
 				return program
 			}
 			rest = said

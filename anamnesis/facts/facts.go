@@ -54,7 +54,8 @@ func (f *Fact) ID() string { return string(f.Kind) + ":" + f.Match }
 
 // Holds reports whether a call that the fact speaks of may be held once.
 func (f *Fact) Holds() bool {
-	return (f.Kind == Never || f.Kind == Missing) && f.Seen >= 5 && !strings.Contains(f.recent[max(0, len(f.recent)-10):], "-")
+	latest := f.recent[max(0, len(f.recent)-10):]
+	return (f.Kind == Never || f.Kind == Missing) && f.Seen >= 5 && !strings.Contains(latest, "-")
 }
 
 // key is what a fact is about.
@@ -95,7 +96,8 @@ func Count(tasks []Task) []Fact {
 		}
 	}
 	slices.SortFunc(out, func(a, b Fact) int {
-		return cmp.Or(cmp.Compare(a.Kind.order(), b.Kind.order()), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Match, b.Match))
+		return cmp.Or(
+			cmp.Compare(a.Kind.order(), b.Kind.order()), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Match, b.Match))
 	})
 	for i := range out { // of two runners that are one, the longer path says where it is
 		for k := i + 1; k < len(out) && out[k].Kind == Works && 2*out[k].Seen >= out[i].Seen; k++ {
@@ -224,7 +226,8 @@ func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
 			if !matches(want, e.words) {
 				continue
 			}
-			runs, differs := strings.ContainsRune(e.Ends, ran), func(w string) bool { return !slices.Contains(e.words, w) }
+			runs := strings.ContainsRune(e.Ends, ran)
+			differs := func(w string) bool { return !slices.Contains(e.words, w) }
 			// A fact's place is that of the commands with its very words: another path leads there from elsewhere.
 			if (runs || f.Kind == Never) && !slices.ContainsFunc(want, differs) {
 				dirs[e.Dir]++
@@ -257,7 +260,8 @@ func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
 }
 
 func bearsOut(kind Kind, ends string) bool {
-	good, bad := strings.ContainsAny(ends, string(ran)+string(ok)), strings.ContainsAny(ends, string(missing)+string(failed))
+	good := strings.ContainsAny(ends, string(ran)+string(ok))
+	bad := strings.ContainsAny(ends, string(missing)+string(failed))
 	switch kind {
 	case Works:
 		return good

@@ -9,13 +9,16 @@ import (
 )
 
 var (
-	runners  = shell.Set("pytest py.test tox nox nosetests nose2 ctest phpunit pest rspec jest vitest mocha ava gotestsum ginkgo behave cucumber busted bats")
+	runners = shell.Set(`pytest py.test tox nox nosetests nose2 ctest phpunit pest rspec jest vitest mocha ava gotestsum
+		ginkgo behave cucumber busted bats`)
 	modules  = shell.Set("pytest unittest nose tox nox")
 	tests    = shell.Set("test check")
-	builders = shell.Set("go cargo npm yarn pnpm bun deno make just task rake dotnet sbt mix swift bazel stack cabal dune lein meson ninja zig composer flutter dart ant artisan")
-	// launchers run a program of the project's environment; the number of their own words is the value.
-	launchers = map[string]int{"npx": 1, "bunx": 1, "yarn": 1, "pnpm": 1, "bun": 1, "poetry run": 2, "uv run": 2, "pipenv run": 2, "pdm run": 2, "hatch run": 2, "rye run": 2, "bundle exec": 2, "pnpm exec": 2, "yarn exec": 2, "npm exec": 2}
-	goals     = shell.Pattern(`^:?(?:\S*:)?(?:test|verify|check|build|package|install)$`)
+	builders = shell.Set(`go cargo npm yarn pnpm bun deno make just task rake dotnet sbt mix swift bazel stack cabal
+		dune lein meson ninja zig composer flutter dart ant artisan`)
+	// launcher matches the words by which a program of the project's environment is run.
+	launcher = shell.Pattern(`^(?:npx|bunx|yarn|pnpm|bun|(?:poetry|uv|pipenv|pdm|hatch|rye) run|` +
+		`(?:bundle|pnpm|yarn|npm) exec)$`)
+	goals = shell.Pattern(`^:?(?:\S*:)?(?:test|verify|check|build|package|install)$`)
 )
 
 // runnerName returns the words of a command that name a test runner, without its targets; empty if it is none.
@@ -25,12 +28,13 @@ func runnerName(words []string) string {
 	}
 	name := path.Base(words[0])
 	for n := 1; n <= min(2, len(words)-1); n++ {
-		if launchers[strings.Join(words[:n], " ")] == n {
+		if launcher().MatchString(strings.Join(words[:n], " ")) {
 			if inner := runnerName(words[n:]); inner != "" {
 				return strings.Join(words[:n], " ") + " " + inner
 			}
 		}
 	}
+	option := func(w string) bool { return strings.HasPrefix(w, "-") }
 	switch {
 	case runners[name]:
 		return words[0]
@@ -40,12 +44,12 @@ func runnerName(words []string) string {
 		return upTo(words, func(w string) bool { return w == "test" && !testScript(words[0]) })
 	case name == "mvn" || name == "mvnw" || name == "gradle" || name == "gradlew":
 		return upTo(words, goals().MatchString)
-	case name == "node" && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "--test") }):
+	case name == "node" && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "--test") }):
 		return "node --test"
 	case name == "java" && strings.Contains(strings.Join(words, " "), "JUnit"):
 		return words[0]
 	case builders[name]:
-		rest := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return strings.HasPrefix(w, "-") })
+		rest := slices.DeleteFunc(slices.Clone(words[1:]), option)
 		if slices.ContainsFunc(rest[:min(2, len(rest))], func(w string) bool { return tests[w] }) {
 			return upTo(words, func(w string) bool { return tests[w] })
 		}

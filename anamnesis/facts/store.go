@@ -50,8 +50,8 @@ type file struct {
 }
 
 // Open reads the facts of the repository that has these identities, for a reader who is at a path within it. Dir is
-// the folder of all repositories' facts; it need not exist. first returns one more identity, at a cost: it is asked where the others are not
-// known, and once when the repository's first task is added.
+// the folder of all repositories' facts; it need not exist. first returns one more identity, at a cost: it is asked
+// where the others are not known, and once when the repository's first task is added.
 func Open(dir, at string, ids []string, first func() string) (*Repo, error) {
 	r := &Repo{dir: dir, at: at, ids: ids, first: sync.OnceValue(first)}
 	_, err := r.read()
@@ -181,7 +181,7 @@ func (r *Repo) Facts() []Fact {
 	return out
 }
 
-func oneLine(s string) string { return quote.ClipMarked(quote.Squash(s), MaxLine) }
+func oneLine(s string) string { return quote.Shorten(s, MaxLine) }
 
 // relative returns a fact's directory as seen from another one; both are within the repository, or it is absolute.
 func relative(from, dir string) string {

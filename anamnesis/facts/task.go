@@ -44,14 +44,19 @@ type Command struct {
 
 var (
 	// idle are the programs that say nothing of a project: they look, or change files.
-	idle = shell.Set("cd ls cat head tail wc grep egrep fgrep rg find pwd echo printf true false : test [ stat file du diff cmp sort uniq cut tr nl date basename dirname realpath tree mkdir touch cp mv rm rmdir ln chmod sed awk exit export set unset source . which type command git")
+	idle = shell.Set(`cd ls cat head tail wc grep egrep fgrep rg find pwd echo printf true false : test [ stat file du
+		diff cmp sort uniq cut tr nl date basename dirname realpath tree mkdir touch cp mv rm rmdir ln chmod sed awk exit
+		export set unset source . which type command git`)
 
 	testName     = `(\S+::\S+|\w+ \([\w]+\.[\w.]+\))`
 	testFailed   = shell.Pattern(`(?m)^(?:FAILED|FAIL:|ERROR:)\s+` + testName + `|^(\S+::\S+) FAILED`)
 	plainTest    = shell.Pattern(`^(?:[\pL\pN_./-]+(?:::[\pL\pN_]+)+|\w+ \([\w.]+\))$`)
 	testPassed   = shell.Pattern(`(?m)^PASSED\s+(\S+::\S+)|^(\S+::\S+) PASSED|^(\w+ \([\w]+\.[\w.]+\)) \.\.\. ok`)
 	interpreters = shell.Pattern(`(?m)\b(Python \d\.\d+|go version go\d+\.\d+|openjdk version "\d+)`)
-	installs     = shell.Pattern(`^(?:npm (?:ci|i|install)|yarn(?: install)?|pnpm (?:i|install)|bun install|(?:python[\d.]* -m )?pip[\d.]* install|uv (?:sync|pip install)|poetry install|pipenv install|bundle install|composer install|apt(?:-get)? install|apk add|go (?:generate|mod download)|cargo fetch|dotnet restore|make (?:deps|build|install|setup)|\./configure|python[\d.]* setup\.py (?:develop|build|install|build_ext))(?:\s|$)`)
+	installs     = shell.Pattern(`^(?:npm (?:ci|i|install)|yarn(?: install)?|pnpm (?:i|install)|apk add|` +
+		`(?:(?:python[\d.]* -m )?pip[\d.]*|bun|poetry|pipenv|bundle|composer|apt(?:-get)?) install|` +
+		`uv (?:sync|pip install)|go (?:generate|mod download)|cargo fetch|dotnet restore|\./configure|` +
+		`make (?:deps|build|install|setup)|python[\d.]* setup\.py (?:develop|build|install|build_ext))(?:\s|$)`)
 )
 
 // Log collects a task's calls in their order. The zero value is empty.
@@ -146,7 +151,8 @@ func first(in []string) string {
 func collect(list []string, pattern *regexp.Regexp, text string) []string {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		name := strings.Join(m[1:], "")
-		if len(list) < maxTests && !strings.Contains(name, "_FailedTest") && len(name) <= maxWordBytes && !slices.Contains(list, name) {
+		fits := len(name) <= maxWordBytes && !strings.Contains(name, "_FailedTest")
+		if fits && len(list) < maxTests && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}

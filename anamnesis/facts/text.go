@@ -14,7 +14,8 @@ import (
 var plausible = shell.Pattern(`^[a-z][a-z0-9_+-]{1,20}$`)
 
 // prose are words that begin a line of text or stand for a program, and words of one shell that another lacks.
-var prose = shell.Set("to the it is this that these you we and or in of an as for with from note output here then first next now there command cmd program foo bar source")
+var prose = shell.Set(`to the it is this that these you we and or in of an as for with from note output here then first
+	next now there command cmd program foo bar source`)
 
 // The limit of a text.
 const (
@@ -138,7 +139,8 @@ func (f *Fact) Brief() string {
 	for least*2 <= f.Seen {
 		least *= 2
 	}
-	return fmt.Sprintf("%s, in at least %s%s.", counted().ReplaceAllString(f.String(), "$1"), quote.Number(least, "task"), f.places())
+	uncounted := counted().ReplaceAllString(f.String(), "$1")
+	return fmt.Sprintf("%s, in at least %s%s.", uncounted, quote.Number(least, "task"), f.places())
 }
 
 // places names the environments of a fact.

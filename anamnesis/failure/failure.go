@@ -39,7 +39,7 @@ type Failure struct {
 	Signature string // its normal form: the same for two runs that met the same trouble
 	Place     string // "file:line" where the output names one
 	Test      string // the test that failed, where the output names it
-	Index     int    // number of the telling line, from 0, in Text, or in Text and Stderr joined by a line end; -1: none
+	Index     int    // number of the telling line, from 0, in Text and Stderr joined by a line end; -1: none
 	Certain   bool   // the line names the failure by a rule or by a label such as "error:"
 	Silent    bool   // no line speaks of a failure, and Line is the output's last
 }
@@ -72,16 +72,21 @@ func filtered(command string) bool {
 	if !strings.Contains(command, "|") || strings.Contains(command, "pipefail") {
 		return false
 	}
-	command = strings.NewReplacer("2>&1", "", "|&", "|", "&&", ";", "||", ";", "\n", ";").Replace(strings.TrimSpace(command))
+	ends := strings.NewReplacer("2>&1", "", "|&", "|", "&&", ";", "||", ";", "\n", ";")
+	command = ends.Replace(strings.TrimSpace(command))
 	runs, filter, _ := strings.Cut(command[strings.LastIndexByte(command, ';')+1:], "|")
 	return runner().MatchString(runs) && filters().MatchString(filter)
 }
 
 var (
-	runner  = re(`\b(?:pytest|unittest|tox|go (?:test|build|vet)|cargo \w+|npm (?:test|run|ci|install)|npx|pnpm|yarn|bun test|node|tsc|jest|vitest|mocha|make|ctest|cmake|ninja|gradlew?|mvnw?|sbt|javac|dotnet \w+|rspec|rake|phpunit|mix|python[\d.]*|ruby|php|gcc|g\+\+|clang\S*|rustc|mypy|ruff|eslint|terraform)(?:\s|$)`)
+	runner = re(`\b(?:pytest|unittest|tox|go (?:test|build|vet)|cargo \w+|npm (?:test|run|ci|install)|npx|pnpm|yarn|` +
+		`bun test|node|tsc|jest|vitest|mocha|make|ctest|cmake|ninja|gradlew?|mvnw?|sbt|javac|dotnet \w+|rspec|rake|` +
+		`phpunit|mix|python[\d.]*|ruby|php|gcc|g\+\+|clang\S*|rustc|mypy|ruff|eslint|terraform)(?:\s|$)`)
 	filters = re(`^\s*(?:tail|head|grep|egrep|rg|tee|cat|sed|awk|sort|uniq|cut)\b`)
 	// reported matches a line with which builds and runs of tests end if they failed.
-	reported = re(`(?i)\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|^\W*(?:--- )?FAIL(?:ED|URE)?\b|\bBUILD FAIL|\berror TS\d|^error(?:\[E\d+\]|: could not compile|: test failed)|:\d+:\d+: (?:fatal )?error: |^make\S*: \*\*\* |^npm (?:ERR!|error)|^Traceback \(most`)
+	reported = re(`(?i)\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|^\W*(?:--- )?FAIL(?:ED|URE)?\b|` +
+		`\bBUILD FAIL|\berror TS\d|^error(?:\[E\d+\]|: could not compile|: test failed)|` +
+		`:\d+:\d+: (?:fatal )?error: |^make\S*: \*\*\* |^npm (?:ERR!|error)|^Traceback \(most`)
 )
 
 // started finds the programs that a shell line starts.
@@ -126,7 +131,8 @@ func parse(o Output) *page {
 		text = text[cut:]
 	}
 	p.lines = strings.Split(text, "\n")
-	docker := strings.Contains(text, "failed to solve: ") || slices.Contains(p.started, "docker") || slices.Contains(p.started, "docker-compose")
+	docker := strings.Contains(text, "failed to solve: ") ||
+		slices.Contains(p.started, "docker") || slices.Contains(p.started, "docker-compose")
 	for i, l := range p.lines {
 		l = clean(l)
 		if docker { // it writes the seconds before the lines of a build's step, and compose the service
@@ -170,7 +176,8 @@ func clean(l string) string {
 		l = l[i+1:]
 	}
 	l = strings.TrimSuffix(l, "</output>") // of a harness that sets outputs in tags
-	if l != "" && !isWordByte(l[0]|0x20) || l != "" && strings.IndexByte("0123456789IWEF", l[0]) >= 0 {
+	// The prefix of a log begins with a mark, a digit of its time, or the letter of its level.
+	if l != "" && (!isWordByte(l[0]|0x20) || strings.IndexByte("0123456789IWEF", l[0]) >= 0) {
 		l = logPrefix().ReplaceAllString(l, "")
 	}
 	return l
@@ -296,7 +303,8 @@ func begins(re *regexp.Regexp, t string) bool {
 // opens reports whether a line opens a block of source: what it says of errors is
 // no error of this run.
 func opens(l, t string) bool {
-	return strings.HasSuffix(t, "(") || strings.HasSuffix(t, "{") || strings.HasSuffix(t, ":") && strings.HasPrefix(l, "    ")
+	return strings.HasSuffix(t, "(") || strings.HasSuffix(t, "{") ||
+		strings.HasSuffix(t, ":") && strings.HasPrefix(l, "    ")
 }
 
 // whole returns a line, and what follows it where it only announces what went wrong:
@@ -332,7 +340,8 @@ var announces = re(`:$|: error: \[GHC-\d+\]$`)
 func (p *page) unwrap(i int) string {
 	joined := p.lines[i]
 	width := utf8.RuneCountInString(joined)
-	if !slices.Contains(terminals, width) || slices.ContainsFunc(p.lines, func(l string) bool { return utf8.RuneCountInString(l) > width }) {
+	longer := func(l string) bool { return utf8.RuneCountInString(l) > width }
+	if !slices.Contains(terminals, width) || slices.ContainsFunc(p.lines, longer) {
 		return strings.TrimSpace(joined)
 	}
 	begin, _, _ := strings.Cut(joined, " ")

@@ -36,13 +36,15 @@ func Lesson(o Output) (ok bool, reason string) {
 // others printed before it names no failure.
 func (p *page) answersNo(command, last string) bool {
 	f := p.telling()
-	return f.Index < 0 || !f.Certain && !strings.Contains(command, "&&") && exitsToAnswer(last) && !strings.HasSuffix(last, "diff") && last != "cmp"
+	compares := strings.HasSuffix(last, "diff") || last == "cmp" // what it printed says how two files differ
+	return f.Index < 0 || !f.Certain && !compares && exitsToAnswer(last) && !strings.Contains(command, "&&")
 }
 
 // exitsToAnswer reports whether a program exits with 1 to say no.
 func exitsToAnswer(program string) bool {
 	switch program {
-	case "grep", "egrep", "fgrep", "rg", "ag", "zgrep", "pgrep", "git grep", "diff", "cmp", "git diff", "test", "[", "[[", "which", "command", "type":
+	case "grep", "egrep", "fgrep", "rg", "ag", "zgrep", "pgrep", "git grep", "diff", "cmp", "git diff",
+		"test", "[", "[[", "which", "command", "type":
 		return true
 	}
 	return false

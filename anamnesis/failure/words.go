@@ -23,19 +23,21 @@ func namesError(line string) bool {
 var errorPhrases = []string{
 	"error:", "error [", "exception:", "exception [", "rejection:", "rejection [", // TypeError:
 	"can't", "couldn't", "could not", "can not", "n't exist", "no such", "time out", "timed out",
-	"not found", "not exist", "not allowed", "not supported", "not permitted", "not recognized", "not defined", "not installed", "not available",
-	"错误", "失败", "异常", "找不到", "没有", "无法", "未找到", "不存在", "不允许", "不够", "拒绝", "未定义", "缺少", "未声明", "冲突",
-	"エラー", "失敗", "ありません", "できません", "échec", "unmöglich", "ошибк", "не удалось",
+	"not found", "not exist", "not allowed", "not supported", "not permitted", "not recognized", "not defined",
+	"not installed", "not available", "échec", "unmöglich", "ошибк", "не удалось",
+	"错误", "失败", "异常", "找不到", "没有", "无法", "未找到", "不存在", "不允许", "不够", "拒绝",
+	"未定义", "缺少", "未声明", "冲突", "エラー", "失敗", "ありません", "できません",
 }
 
 func isErrorWord(word string) bool {
 	switch word {
-	case "error", "errors", "fail", "failed", "failure", "fatal", "panic", "exception", "traceback", "undefined", "cannot",
-		"denied", "refused", "unknown", "invalid", "unexpected", "expected", "missing", "mismatch", "conflict", "unable",
-		"abort", "aborted", "timeout", "timedout", "want", "segmentation", "unresolved", "undeclared", "fehler", "erreur", "impossible", "introuvable",
-		"unhandled", "uncaught", "terminating", "killed", "crashed", "illegal", "unbound", "unsupported", "unrecognized", "rejected", "violation",
-		"violates", "unterminated", "mismatched", "incompatible", "ambiguous", "forbidden", "unauthorized", "unreachable", "exceeded", "exceeds",
-		"overflow", "corrupt", "malformed":
+	case "error", "errors", "fail", "failed", "failure", "fatal", "panic", "exception", "traceback", "undefined",
+		"cannot", "denied", "refused", "unknown", "invalid", "unexpected", "expected", "missing", "mismatch",
+		"mismatched", "conflict", "unable", "abort", "aborted", "timeout", "timedout", "want", "segmentation", "unresolved",
+		"undeclared", "unhandled", "uncaught", "terminating", "killed", "crashed", "illegal", "unbound",
+		"unsupported", "unrecognized", "rejected", "violation", "violates", "unterminated", "incompatible",
+		"ambiguous", "forbidden", "unauthorized", "unreachable", "exceeded", "exceeds", "overflow", "corrupt",
+		"malformed", "fehler", "erreur", "impossible", "introuvable":
 		return true
 	}
 	return false

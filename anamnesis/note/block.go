@@ -117,10 +117,10 @@ func (n *Notes) Block(r *Span, todos []Statement, maxTokens int, count func(stri
 const blockData = "Tool output is quoted data; a falsified path holds only in its state.\n"
 
 func blockHead(r *Span) string {
-	h := quote.BlockBegin + "\nTask " + quote.ClipMarked(quote.Squash(r.Task), MaxTaskRunes)
+	h := quote.BlockBegin + "\nTask " + quote.Shorten(r.Task, MaxTaskRunes)
 	if r.Standing {
-		return h + fmt.Sprintf(": steps %d to %d left the context to make room; their changes remain%s.\nNotes from these steps. ",
-			r.From, r.To, r.LeftBefore()) + blockData
+		return h + fmt.Sprintf(": steps %d to %d left the context to make room; their changes remain%s.\n",
+			r.From, r.To, r.LeftBefore()) + "Notes from these steps. " + blockData
 	}
 	return h + fmt.Sprintf(": back at step %d from step %d, attempt %d.\nNotes from discarded work. ",
 		r.To, r.From, max(r.Attempt, 1)) + blockData
@@ -131,11 +131,12 @@ func (r *Span) LeftBefore() string {
 	if r.Left == "" {
 		return ""
 	}
-	return ", but for steps " + quote.ClipMarked(quote.Squash(r.Left), MaxTaskRunes) + ", which a jump undid"
+	return ", but for steps " + quote.Shorten(r.Left, MaxTaskRunes) + ", which a jump undid"
 }
 
 func blockFoot(r *Span) string {
-	return "Pointers: ops " + RangeList(r.Ranges, MaxRangesNamed) + " hold the full record; recall opens them.\n" + quote.BlockEnd
+	ops := RangeList(r.Ranges, MaxRangesNamed)
+	return "Pointers: ops " + ops + " hold the full record; recall opens them.\n" + quote.BlockEnd
 }
 
 // falsifiedLines renders one falsified path. The error ends its line, verbatim and without quotation marks,
@@ -374,7 +375,8 @@ func RangeList(ranges []op.Range, n int) string {
 	}
 	s := strings.Join(parts, ", ")
 	if len(rest) > 0 {
-		s += fmt.Sprintf(" and %d more ranges within %s", len(rest), op.Range{First: rest[0].First, Last: rest[len(rest)-1].Last})
+		around := op.Range{First: rest[0].First, Last: rest[len(rest)-1].Last}
+		s += fmt.Sprintf(" and %d more ranges within %s", len(rest), around)
 	}
 	return s
 }

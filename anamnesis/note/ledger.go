@@ -82,11 +82,12 @@ func ledgerLines(r *Span, count func(string) int) string {
 
 // mostAlike returns the two paths whose texts share most words, the oldest of several; -1 if none share enough.
 func mostAlike(list []Left) (i, j int) {
+	ends := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	words := make([]map[string]bool, len(list))
 	for i, l := range list {
 		_, why, _ := strings.Cut(l.Text, ": ")
 		words[i] = make(map[string]bool)
-		for _, w := range strings.FieldsFunc(strings.ToLower(why), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		for _, w := range strings.FieldsFunc(strings.ToLower(why), ends) {
 			words[i][w] = true
 		}
 	}

@@ -31,7 +31,7 @@ const (
 type Falsified struct {
 	Action     string     `json:"action"`
 	State      string     `json:"state"`           // the world it failed in
-	Error      string     `json:"error,omitempty"` // verbatim after quote.Squash, at most MaxErrorRunes; empty when nothing was printed
+	Error      string     `json:"error,omitempty"` // verbatim after quote.Squash; empty when nothing was printed
 	Why        string     `json:"why,omitempty"`
 	Confidence Confidence `json:"confidence"`
 	Ops        []uint64   `json:"ops"`

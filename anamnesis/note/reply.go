@@ -154,7 +154,8 @@ func Decode(text string) (Reply, error) {
 // any reports whether the object has a field of the outer object. Of a broken reply, an inner object may
 // be valid JSON by itself.
 func (j *replyJSON) any() bool {
-	return j.Causes != nil || j.Falsified != nil || j.Findings != nil || j.Verified != nil || j.Untried != nil || j.Advice != nil || j.Cards != nil
+	return j.Causes != nil || j.Falsified != nil || j.Findings != nil || j.Verified != nil ||
+		j.Untried != nil || j.Advice != nil || j.Cards != nil
 }
 
 func (j *replyJSON) reply() Reply {
@@ -163,46 +164,43 @@ func (j *replyJSON) reply() Reply {
 		Causes: r.statements(j.Causes), Findings: r.statements(j.Findings), Verified: r.statements(j.Verified),
 		Untried: r.statements(j.Untried), Advice: r.statements(j.Advice),
 	}
-	for i, f := range items(j.Falsified) {
-		if i == maxReplyItems {
-			r.Cut += len(items(j.Falsified)) - i
-			break
-		}
-		out := Falsified{
-			Action: quote.ClipMarked(quote.Squash(string(f.Action)), MaxActionRunes), State: quote.ClipMarked(quote.Squash(string(f.State)), MaxStateRunes),
-			Error: quote.Clip(quote.Squash(string(f.Error)), MaxErrorRunes), Why: quote.ClipMarked(quote.Squash(string(f.Why)), maxWhyRunes),
-			Confidence: confidence(string(f.Confidence)), Ops: r.ops(f.Ops),
-		}
-		r.Notes.Falsified = append(r.Notes.Falsified, out)
+	for _, f := range limited(&r, j.Falsified) {
+		r.Notes.Falsified = append(r.Notes.Falsified, Falsified{
+			Action:     quote.Shorten(string(f.Action), MaxActionRunes),
+			State:      quote.Shorten(string(f.State), MaxStateRunes),
+			Error:      quote.Clip(quote.Squash(string(f.Error)), MaxErrorRunes),
+			Why:        quote.Shorten(string(f.Why), maxWhyRunes),
+			Confidence: confidence(string(f.Confidence)),
+			Ops:        r.ops(f.Ops),
+		})
 	}
-	for i, c := range items(j.Cards) {
-		if i == maxReplyItems {
-			r.Cut += len(items(j.Cards)) - i
-			break
-		}
+	for _, c := range limited(&r, j.Cards) {
 		r.Cards = append(r.Cards, Card{
-			Topic: quote.ClipMarked(quote.Squash(string(c.Topic)), maxTopicRunes), Issue: r.bullets(c.Issue), Solution: r.bullets(c.Solution),
-			Constraint: r.bullets(c.Constraint), WrongIf: quote.ClipMarked(quote.Squash(string(c.WrongIf)), maxWhyRunes), Ops: r.ops(c.Ops),
+			Topic:      quote.Shorten(string(c.Topic), maxTopicRunes),
+			Issue:      r.bullets(c.Issue),
+			Solution:   r.bullets(c.Solution),
+			Constraint: r.bullets(c.Constraint),
+			WrongIf:    quote.Shorten(string(c.WrongIf), maxWhyRunes),
+			Ops:        r.ops(c.Ops),
 		})
 	}
 	return r
 }
 
-func items[T any](p *[]T) []T {
+// limited returns the first items of a list, and counts the others as cut.
+func limited[T any](r *Reply, p *[]T) []T {
 	if p == nil {
 		return nil
 	}
-	return *p
+	n := min(len(*p), maxReplyItems)
+	r.Cut += len(*p) - n
+	return (*p)[:n]
 }
 
 func (r *Reply) statements(list *[]statementJSON) []Statement {
 	var out []Statement
-	for i, s := range items(list) {
-		if i == maxReplyItems {
-			r.Cut += len(*list) - i
-			break
-		}
-		if text := quote.ClipMarked(quote.Squash(string(s.Text)), MaxStatementRunes); text != "" {
+	for _, s := range limited(r, list) {
+		if text := quote.Shorten(string(s.Text), MaxStatementRunes); text != "" {
 			out = append(out, Statement{Text: text, Ops: r.ops(s.Ops)})
 		}
 	}
@@ -216,7 +214,7 @@ func (r *Reply) bullets(list listJSON) []string {
 			r.Cut += len(list) - i
 			break
 		}
-		if text := quote.ClipMarked(quote.Squash(string(s)), MaxBulletRunes); text != "" {
+		if text := quote.Shorten(string(s), MaxBulletRunes); text != "" {
 			out = append(out, text)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // prepares are the programs that say nothing about what a shell line is for.
-var prepares = shell.Set("cd echo printf cat export set source . true false : sleep rm cp mv mkdir touch chmod tee sed exit")
+var prepares = shell.Set(`cd echo printf cat export set source . true false :
+	sleep rm cp mv mkdir touch chmod tee sed exit`)
 
 // interpreter matches a program that reads its program from standard input if it is given none.
 var interpreter = shell.Pattern(`^(python|pypy|node|ruby|perl|php|bash|sh|zsh)[\d.]*$`)
@@ -25,7 +26,8 @@ func Main(line string) string {
 // document.
 func mainPart(line string) (text string, words []string) {
 	parts := shell.Parts(line)
-	if slices.ContainsFunc(parts, readsDocument) && !slices.ContainsFunc(parts, func(p shell.Part) bool { return p.Program() == "tee" }) {
+	tee := func(p shell.Part) bool { return p.Program() == "tee" }
+	if slices.ContainsFunc(parts, readsDocument) && !slices.ContainsFunc(parts, tee) {
 		return strings.TrimSpace(line), nil
 	}
 	for _, p := range slices.Backward(parts) {

@@ -79,7 +79,8 @@ func read(c *Call) (failure.Failure, ending) {
 	}
 	f, bad := failure.Read(c.Output)
 	if !bad {
-		if run, ok := testrun.Parse(c.Command, c.Text+"\n"+c.Stderr, c.Exit); ok && (run.Status == testrun.RanNone || run.Status == testrun.Failed) {
+		run, ok := testrun.Parse(c.Command, c.Text+"\n"+c.Stderr, c.Exit)
+		if ok && (run.Status == testrun.RanNone || run.Status == testrun.Failed) {
 			return f, unclear
 		}
 		return f, succeeded

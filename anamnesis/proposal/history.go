@@ -166,11 +166,13 @@ func FromHistory(h *History, t *attention.Table) []Proposal {
 		if !ok {
 			continue
 		}
-		source := fmt.Sprintf("work history: %s calls fail above %d tokens of context, %s up to there, p %.1g", r.above, r.cut, r.below, r.p)
+		source := fmt.Sprintf("work history: %s calls fail above %d tokens of context, %s up to there, p %.1g",
+			r.above, r.cut, r.below, r.p)
 		// The evidence counts as changed when there is twice as much of it.
 		key := fmt.Sprintf("%d/%d", r.cut, int(math.Log2(float64(len(samples)))))
 		out = append(out, newProposal(KindHistory, key, attention.Row{
-			Pattern: model, EAS: r.cut, Window: max(s.Advertised, r.cut), Encoding: s.Encoding, Confidence: attention.ConfidenceLow, Source: source,
+			Pattern: model, EAS: r.cut, Window: max(s.Advertised, r.cut), Encoding: s.Encoding,
+			Confidence: attention.ConfidenceLow, Source: source,
 		}, s, source, "later calls of a task may be harder whatever the length"))
 	}
 	return out

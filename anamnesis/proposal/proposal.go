@@ -46,6 +46,7 @@ func FromProbe(row attention.Row, t *attention.Table) []Proposal {
 func Sort(ps []Proposal) {
 	order := []Kind{KindProbe, KindHistory, KindSearch}
 	slices.SortFunc(ps, func(x, y Proposal) int {
-		return cmp.Or(slices.Index(order, x.Kind)-slices.Index(order, y.Kind), cmp.Compare(x.Row.Pattern, y.Row.Pattern), cmp.Compare(x.ID, y.ID))
+		return cmp.Or(slices.Index(order, x.Kind)-slices.Index(order, y.Kind),
+			cmp.Compare(x.Row.Pattern, y.Row.Pattern), cmp.Compare(x.ID, y.ID))
 	})
 }

@@ -46,7 +46,9 @@ type Figure struct {
 // ReadFigures asks a model for figures about another model in pages. A figure counts
 // only if its quote occurs in the page and names the model and the length. The notes
 // say which figures were rejected and why.
-func ReadFigures(ctx context.Context, m consult.Model, name string, pages []Page) (found []Figure, notes []string, err error) {
+func ReadFigures(ctx context.Context, m consult.Model, name string, pages []Page) (
+	found []Figure, notes []string, err error,
+) {
 	shown := make([]Page, 0, MaxPages)
 	for _, p := range pages[:min(len(pages), MaxPages)] {
 		text := []rune(quote.Squash(p.Title + ": " + p.Text))
@@ -72,11 +74,12 @@ func ReadFigures(ctx context.Context, m consult.Model, name string, pages []Page
 			f.URL = shown[r.Text-1].URL
 			why = f.fault(shown[r.Text-1].Text)
 		}
+		if why == "" && len(found) == maxFigures {
+			why = fmt.Sprintf("%d are kept", maxFigures)
+		}
 		switch {
 		case why != "":
 			notes = append(notes, fmt.Sprintf("%s: a figure of %d tokens was dropped: %s", name, r.Tokens, why))
-		case len(found) == maxFigures:
-			notes = append(notes, fmt.Sprintf("%s: a figure of %d tokens was dropped: %d are kept", name, r.Tokens, maxFigures))
 		case !slices.ContainsFunc(found, func(o Figure) bool { return o.URL == f.URL && o.Tokens == f.Tokens }):
 			found = append(found, f)
 		}
@@ -111,8 +114,9 @@ func (f Figure) fault(text string) string {
 var (
 	nameParts = regexp.MustCompile(`[a-z]+|[0-9]+`)
 	// sibling is what makes a model's name that of another one.
-	sibling = regexp.MustCompile(`^(?:[.]?[0-9]|[a-z]|[-_ ]?(?:mini|nano|lite|small|air|turbo|codex|chat|coder|distill|vl|fast|pro|max|flash|thinking|haiku)\b)`)
-	length  = regexp.MustCompile(`([0-9][0-9,]*(?:\.[0-9]+)?) ?([km])?\b`)
+	sibling = regexp.MustCompile(`^(?:[.]?[0-9]|[a-z]|[-_ ]?(?:mini|nano|lite|small|air|turbo|codex|chat|coder|` +
+		`distill|vl|fast|pro|max|flash|thinking|haiku)\b)`)
+	length = regexp.MustCompile(`([0-9][0-9,]*(?:\.[0-9]+)?) ?([km])?\b`)
 )
 
 // names reports whether a text names a model, whatever is between the parts
@@ -164,16 +168,19 @@ func FromPublished(figures []Figure, t *attention.Table) (out []Proposal, notes 
 		case s.Known && s.EAS == f.Tokens:
 			continue
 		case s.Advertised == 0:
-			notes = append(notes, fmt.Sprintf("%s: %d tokens are published, but the table does not know its window: add a row to eas.yaml", f.Model, f.Tokens))
+			notes = append(notes, fmt.Sprintf("%s: %d tokens are published, but the table does not know its window: "+
+				"add a row to eas.yaml", f.Model, f.Tokens))
 			continue
 		case f.Tokens >= s.Advertised:
-			notes = append(notes, fmt.Sprintf("%s: %d tokens were left out: its window has %d", f.Model, f.Tokens, s.Advertised))
+			notes = append(notes, fmt.Sprintf("%s: %d tokens were left out: its window has %d",
+				f.Model, f.Tokens, s.Advertised))
 			continue
 		}
 		source := fmt.Sprintf("search: %s %q, %s", f.Benchmark, f.Quote, f.URL)
 		out = append(out, newProposal(KindSearch, source, attention.Row{
-			Pattern: f.Model, EAS: f.Tokens, Window: s.Advertised, Encoding: s.Encoding, Confidence: attention.ConfidenceLow, Source: source,
-		}, s, source, "measurements differ in what they ask and by which rule they take the length; the page may be wrong"))
+			Pattern: f.Model, EAS: f.Tokens, Window: s.Advertised, Encoding: s.Encoding,
+			Confidence: attention.ConfidenceLow, Source: source,
+		}, s, source, "measurements differ in what they ask and in their rule for the length; the page may be wrong"))
 	}
 	return out, notes
 }
@@ -188,8 +195,9 @@ func LinesAbout(text, model string) string {
 			continue
 		}
 		keep[max(i-1, 0)], keep[i], keep[min(i+1, len(lines)-1)] = true, true, true
+		row := func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "|") }
 		head := i
-		for head > 0 && strings.HasPrefix(strings.TrimSpace(lines[head-1]), "|") && strings.HasPrefix(strings.TrimSpace(l), "|") {
+		for head > 0 && row(lines[head-1]) && row(l) {
 			head--
 		}
 		keep[head] = true

@@ -119,6 +119,9 @@ func ClipMarked(s string, n int) string {
 	return s
 }
 
+// Shorten returns a text as it is quoted, at most n runes of it, a cut marked.
+func Shorten(s string, n int) string { return ClipMarked(Squash(s), n) }
+
 // OneLine returns a text on one line, at most n bytes of it.
 func OneLine(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")

@@ -59,8 +59,8 @@ func Parse(command, output string, exit int) (Result, bool) {
 		if !says && !named {
 			continue
 		}
-		// The output decides, since wrappers such as make hide the runner; among several that would fit it, the one that
-		// the command names, else one whose counts were read. What a runner that starts others says counts least.
+		// The output decides, since wrappers such as make hide the runner; among several that would fit it, the one
+		// that the command names, else one whose counts were read. What a runner that starts others says counts least.
 		rank := 1
 		switch {
 		case says && r.starts:
@@ -157,7 +157,8 @@ func (r *runner) read(lines []string, named bool) (got Result, says bool) {
 		got.Passed = max(0, got.Passed-skipped)
 	}
 	got.Names = slices.DeleteFunc(got.Names, func(name string) bool { // a subtest says more than the test around it
-		return slices.Contains(parents, name) || slices.ContainsFunc(got.Names, func(o string) bool { return strings.HasPrefix(o, name+"/") })
+		under := func(other string) bool { return strings.HasPrefix(other, name+"/") }
+		return slices.Contains(parents, name) || slices.ContainsFunc(got.Names, under)
 	})
 	if got.Failed > 0 || broke {
 		got.Names = append(got.Names, loose[:min(len(loose), MaxNames-len(got.Names))]...)
