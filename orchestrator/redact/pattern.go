@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxSecretBytes is the longest secret that a pattern matches. The beginning of a longer value
@@ -20,8 +21,9 @@ type rule struct {
 	pem   bool // the keyword begins a private key; see pem.go
 }
 
-// rules returns the patterns: providers' keys, headers, commands and telling names.
-func rules() []rule {
+// rules returns the patterns: providers' keys, headers, commands and telling names. All Redactors share them, because
+// their expressions take milliseconds to compile.
+var rules = sync.OnceValue(func() []rule {
 	out := []rule{{keyword: pemBegin, pem: true}}
 	for _, f := range keyForms() {
 		set := newCharset(f.chars)
@@ -68,7 +70,7 @@ func rules() []rule {
 		out = append(out, rule{keyword: k, match: func(s string, from, to int) (match, bool) { return named(s, from, to, kind) }})
 	}
 	return out
-}
+})
 
 // namedKeywords end the names whose values are secret.
 const namedKeywords = "password passwd passphrase _pwd _pass secret token api_key apikey api-key secret_key secret_key_base " +
