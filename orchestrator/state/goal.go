@@ -67,11 +67,10 @@ func (s *State) check(seq uint64, b *op.CheckRan) {
 		s.Goal.Named = put(s.Goal.Named, c.Command, max(s.Goal.Named[c.Command], c.Named()))
 	}
 	if b.Asked && !b.Passed {
-		if last := s.Goal.last(); last != nil && last.World == run.World && s.Goal.Unmet > 0 {
-			s.Goal.Unmet++
-		} else {
-			s.Goal.Unmet = 1
+		if last := s.Goal.last(); last != nil && last.World != run.World {
+			s.Goal.Unmet = 0
 		}
+		s.Goal.Unmet++
 		s.Turn.Answered = false
 	}
 	switch {

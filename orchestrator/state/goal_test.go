@@ -113,6 +113,8 @@ func TestEnding(t *testing.T) {
 		{"unchecked and slow, interrupted", "abcd", func(s *State) { s.Goal.Runs[1].Fast = false }, Limits{TimeUp: true}, ActIdle},
 		{"on its way", "abc", func(s *State) { s.Jump.Pending = &Pending{JumpRequested: op.JumpRequested{To: 1, By: op.ByGoal}} }, Limits{}, ActJump},
 		{"the agent's own jump", "abc", func(s *State) { s.Jump.Pending = &Pending{JumpRequested: op.JumpRequested{To: 1, By: op.ByAgent}} }, Limits{}, ActIdle},
+		{"a reply is under way", "abcd", func(s *State) { s.Reply = new(Reply) }, Limits{}, ActIdle},
+		{"the user's jump", "abcd", func(s *State) { s.Jump.Pending = new(Pending) }, Limits{}, ActIdle},
 		{"the turn has ended", "abc", func(s *State) { s.Turn.Open = false }, Limits{}, ActIdle},
 	} {
 		s := withRuns(t, tt.worlds, good, bad)
@@ -129,6 +131,22 @@ func TestCurve(t *testing.T) {
 	if line, text := g.Curve(); line+text != "" {
 		t.Errorf("without runs: %q %q", line, text)
 	}
+	for _, tt := range []struct {
+		values []float64
+		text   string
+	}{
+		{[]float64{2}, "2 of 4 passed at step 0"},
+		{[]float64{2, 1}, "2 of 4 passed at step 0, last 1 of 4 passed at step 1"},
+		{[]float64{1, 2}, "1 of 4 passed at step 0, last 2 of 4 passed at step 1"},
+	} {
+		var g Goal
+		for i, v := range tt.values {
+			g.Runs = append(g.Runs, GoalRun{Seq: uint64(i + 1), Step: i, Rating: op.Rating{Value: v, Of: 4}})
+		}
+		if _, text := g.Curve(); text != tt.text {
+			t.Errorf("%v: %s, want %s", tt.values, text, tt.text)
+		}
+	}
 	for i, v := range []float64{0, 2, 4, 1} {
 		g.Runs = append(g.Runs, GoalRun{Seq: uint64(i + 1), Step: i, Rating: op.Rating{Value: v, Of: 4}})
 	}
@@ -144,6 +162,82 @@ func TestCurve(t *testing.T) {
 	g.Runs = []GoalRun{{Rating: op.Rating{Value: -3}}, {Rating: op.Rating{Value: 1e300}}, {Rating: op.Rating{Error: "x"}}}
 	if line, _ := g.Curve(); line != "▁█▁" {
 		t.Errorf("%q", line)
+	}
+}
+
+// TestCheck: a check counts against the last one on the same files, and is fast if it takes less than ten seconds.
+func TestCheck(t *testing.T) {
+	asked := &op.CheckRan{Asked: true}
+	for _, tt := range []struct {
+		name  string
+		was   string // the world of the run before; empty: none
+		unmet int
+		b     *op.CheckRan
+		want  int
+	}{
+		{"the first", "", 0, asked, 1},
+		{"on the same files", "b", 2, asked, 3},
+		{"the first that was asked for", "b", 0, asked, 1},
+		{"on other files", "a", 2, asked, 1},
+		{"that nobody asked for", "b", 2, new(op.CheckRan), 2},
+		{"that passed", "b", 2, &op.CheckRan{Asked: true, Passed: true}, 2},
+	} {
+		s := withRuns(t, "ab")
+		if s.Goal.Unmet = tt.unmet; tt.was != "" {
+			s.Goal.Runs = []GoalRun{{World: steps.MarkOf(tt.was)}}
+		}
+		if s.check(600, tt.b); s.Goal.Unmet != tt.want {
+			t.Errorf("%s: %d in a row, want %d", tt.name, s.Goal.Unmet, tt.want)
+		}
+	}
+	for ms, want := range map[int64]bool{fastCheck - 1: true, fastCheck: false} {
+		s := withRuns(t, "ab")
+		if s.check(600, &op.CheckRan{Millis: ms}); s.Goal.fast() != want {
+			t.Errorf("a check of %d ms is fast: %v", ms, !want)
+		}
+	}
+
+	passed := GoalRun{Step: 1, Passed: true}
+	askedFor, failed := passed, GoalRun{Step: 1}
+	askedFor.Asked = true
+	for _, tt := range []struct {
+		name  string
+		runs  []GoalRun
+		meant bool
+		lim   Limits
+		want  ActionKind
+	}{
+		{"it passes before anything was done", []GoalRun{passed}, false, Limits{Present: true}, ActAskUser},
+		{"nobody is there", []GoalRun{passed}, false, Limits{User: true}, ActAsk},
+		{"the user meant it", []GoalRun{passed}, true, Limits{Present: true}, ActAsk},
+		{"it passes after something was done", []GoalRun{failed, passed}, false, Limits{Present: true}, ActAsk},
+		{"it failed", []GoalRun{failed}, false, Limits{Present: true}, ActAsk},
+		{"the agent is done", []GoalRun{askedFor}, false, Limits{Present: true}, ActAsk},
+		{"no run", nil, false, Limits{Present: true}, ActCheck},
+	} {
+		s := withRuns(t, "ab", tt.runs...)
+		s.Goal.Meant = tt.meant
+		if act := Next(s, tt.lim); act.Kind != tt.want {
+			t.Errorf("%s: %+v, want kind %d", tt.name, act, tt.want)
+		}
+	}
+
+	for name, tt := range map[string]struct {
+		runs  []GoalRun
+		asked uint64
+		lim   Limits
+		want  ActionKind
+	}{
+		"a check before the request":       {[]GoalRun{failed}, 1, Limits{}, ActCheck},
+		"a check since":                    {[]GoalRun{failed}, 0, Limits{}, ActEndTurn},
+		"none, and the time is over":       {nil, 1, Limits{TimeUp: true}, ActEndTurn},
+		"a slow one, and the time is over": {[]GoalRun{failed}, 1, Limits{TimeUp: true}, ActEndTurn},
+	} {
+		s := withRuns(t, "ab", tt.runs...)
+		s.Turn.Answered, s.Turn.AskedAt = true, tt.asked
+		if act := Next(s, tt.lim); act.Kind != tt.want {
+			t.Errorf("%s: %+v, want kind %d", name, act, tt.want)
+		}
 	}
 }
 

@@ -39,8 +39,8 @@ const JobPrefix = "bg_"
 // JobNumber returns the number in a job's id, 0 if the id is not of that form.
 func JobNumber(id string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(id, JobPrefix))
-	if err != nil || n < 0 {
+	if err != nil {
 		return 0
 	}
-	return n
+	return max(n, 0)
 }

@@ -105,9 +105,6 @@ const (
 func Next(s *State, lim Limits) Action { return s.withGoal(s.asksLimit(next(s, lim), lim), lim) }
 
 func next(s *State, lim Limits) Action {
-	if s.Last == 0 {
-		return Action{Kind: ActIdle}
-	}
 	if s.Jump.Intended != nil {
 		return Action{Kind: ActFinishJump}
 	}

@@ -21,6 +21,8 @@ func TestRepairsDue(t *testing.T) {
 		b.Stdout = text
 		return b
 	}
+	failedAfter := exit(1)
+	failedAfter.Stdout = "done\n"
 	refused, unknown := exit(1), exit(1)
 	refused.Refused, unknown.Unknown = true, true
 	wasRefused, wasUnknown := exit(0), exit(0)
@@ -43,6 +45,7 @@ func TestRepairsDue(t *testing.T) {
 		{"refused then", Repairs{FailedAt: 4}, bash, wasRefused, Repairs{FailedAt: 4}},
 		{"of unknown outcome then", Repairs{FailedAt: 4}, bash, wasUnknown, Repairs{FailedAt: 4}},
 		{"failed before a filter", Repairs{}, filtered, failedBefore("--- FAIL: TestX (0.00s)\n    x_test.go:3: bad\nFAIL\tx\t0.1s\n"), Repairs{FailedAt: 9}},
+		{"failed after a filter", Repairs{}, filtered, failedAfter, Repairs{FailedAt: 9}},
 		{"worked before a filter", Repairs{FailedAt: 4}, filtered, failedBefore("done\n"), Repairs{FailedAt: 4, Worked: true}},
 		{"quotes a failure", Repairs{FailedAt: 4}, bash, failedBefore("--- FAIL: TestX (0.00s)\n    x_test.go:3: bad\nFAIL\tx\t0.1s\n"), Repairs{FailedAt: 4, Worked: true}},
 	} {

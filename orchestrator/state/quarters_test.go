@@ -37,9 +37,11 @@ func TestQuarterNotice(t *testing.T) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}
-	s := &State{}
-	s.Turn.Steps = 4
-	if got := QuarterNotice(s, Limits{Limits: op.Limits{Steps: 5}}); got != nil {
-		t.Errorf("a limit of five steps: %+v", got)
+	for limit, want := range map[int]bool{5: false, minQuartered - 1: false, minQuartered: true} {
+		s := &State{}
+		s.Turn.Steps = limit - 1
+		if got := QuarterNotice(s, Limits{Limits: op.Limits{Steps: limit}}); (got != nil) != want {
+			t.Errorf("a limit of %d steps: %+v", limit, got)
+		}
 	}
 }

@@ -52,6 +52,8 @@ func TestQuestions(t *testing.T) {
 func TestAsksLimit(t *testing.T) {
 	end := Action{Kind: ActEndTurn, Reason: "limit", Reached: op.LimitTokens, Detail: "100 tokens used"}
 	refused := Question{QuestionAsked: op.QuestionAsked{About: op.AboutLimit, Limit: op.LimitTokens}, Answer: new(op.QuestionAnswered)}
+	unanswered, otherLimit, other := refused, refused, refused
+	unanswered.Answer, otherLimit.Limit, other.About = nil, op.LimitSteps, op.AboutCall
 	raised := refused
 	raised.Answer = &op.QuestionAnswered{Answer: op.Answer{Allow: true}}
 	for _, tt := range []struct {
@@ -65,6 +67,9 @@ func TestAsksLimit(t *testing.T) {
 		{"somebody may", nil, Limits{Waits: true}, end, ActAskUser},
 		{"refused", Questions{refused}, Limits{Waits: true}, end, ActEndTurn},
 		{"raised before a crash", Questions{raised}, Limits{Waits: true}, end, ActAskUser},
+		{"not answered before a crash", Questions{unanswered}, Limits{Waits: true}, end, ActAskUser},
+		{"another was refused", Questions{otherLimit}, Limits{Waits: true}, end, ActAskUser},
+		{"a call was refused", Questions{other}, Limits{Waits: true}, end, ActAskUser},
 		{"another end", nil, Limits{Waits: true}, Action{Kind: ActEndTurn, Reason: "done"}, ActEndTurn},
 	} {
 		if got := (&State{Questions: tt.qs}).asksLimit(tt.act, tt.lim); got.Kind != tt.want {

@@ -135,9 +135,6 @@ func (s *State) tooLarge(why string) Action {
 // is short for long after and its prefix is seldom sent anew.
 func (s *State) beyondLimit() []int {
 	limit := s.StepsLimit()
-	if s.Context.Tokens-s.Context.SystemTok <= limit {
-		return nil
-	}
 	tokens := 0
 	for _, e := range s.Context.Entries {
 		if e.Kind != projection.EntryWords && e.Step > 0 {

@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state/projection"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // TestLimitFor holds the rule: 70% of the window, or four times what the
@@ -160,5 +163,138 @@ func TestWindowAfterRefusal(t *testing.T) {
 		if s.Model.Window != tt.want || s.Pressure.Overflows != 0 {
 			t.Errorf("%+v: window %d, %d refusals", tt, s.Model.Window, s.Pressure.Overflows)
 		}
+	}
+}
+
+// atSize is a state whose window allows 7,000 tokens and whose context has as many as given, all of them in results that
+// the model has seen, one of each step from 1 on.
+func atSize(results ...int) *State {
+	s := &State{Last: 100}
+	s.Turn.Open, s.Model.Window, s.Model.EAS, s.Pressure.Seen = true, 10_000, 1000, 100
+	s.Steps.Add(steps.Step{Ended: true})
+	for i, tok := range results {
+		id := i + 1
+		s.Steps.Add(steps.Step{ID: id, Parent: i, First: uint64(10 * id), Last: uint64(10 * id), Ended: true})
+		s.Context.Entries = append(s.Context.Entries, projection.Entry{Seq: uint64(10 * id), Step: id, Tok: tok, Msg: model.Message{Role: model.RoleTool}})
+		s.Context.Tokens += tok
+	}
+	return s
+}
+
+// TestRoomBounds: what is done at a limit and beside it.
+func TestRoomBounds(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		results []int
+		set     func(s *State)
+		want    string
+	}{
+		{"as large as is allowed", []int{3000, 3000, 500, 500}, nil, "ask"},
+		{"one more", []int{3000, 3000, 500, 501}, nil, "mask [10] 4200"},
+		{"as large as it is to become", []int{3000, 1200}, func(s *State) { s.Pressure.Target = 4200 }, "ask"},
+		{"one more than that", []int{3000, 1201}, func(s *State) { s.Pressure.Target = 4200 }, "mask [10] 4200"},
+		{"it fits after many refusals", []int{3000, 1200}, func(s *State) { s.Pressure.Target, s.Pressure.Overflows = 4200, maxOverflows+1 }, "ask"},
+		{"the last refusal that is dealt with", []int{3000, 1300}, func(s *State) { s.Pressure.Target, s.Pressure.Overflows = 4200, maxOverflows }, "mask [10] 4200"},
+		{"one more refusal", []int{3000, 1300}, func(s *State) { s.Pressure.Target, s.Pressure.Overflows = 4200, maxOverflows+1 }, "end, window unknown"},
+		{"one more, of a known window", []int{3000, 1300}, func(s *State) {
+			s.Pressure.Target, s.Pressure.Overflows, s.Pressure.Window = 4200, maxOverflows+1, 9000
+		}, "end"},
+		{"what one result frees is just enough", []int{2833, 5000}, func(s *State) { s.Context.Tokens = 7001 }, "mask [10] 4200"},
+		{"it is one too few", []int{2832, 5000}, func(s *State) { s.Context.Tokens = 7001 }, "mask [10 20] 4200"},
+		{"a result that is too small to mask", []int{63, 64, 7000}, nil, "mask [20 30] 4200"},
+		{"one that is small without its mark", []int{100, 7000}, func(s *State) { s.Context.Entries[0].MarkTok = 37 }, "mask [20] 4200"},
+		{"one that is masked", []int{3000, 4100}, func(s *State) { s.Context.Entries[0].Masked = 9 }, "mask [20] 4200"},
+		{"one that was just seen", []int{7100}, func(s *State) { s.Pressure.Seen = 10 }, "mask [10] 4200"},
+		{"one that was not", []int{7100}, func(s *State) { s.Pressure.Seen = 9 }, "ask"},
+		{"the text of steps", []int{3000, 3000, 600, 600}, texts, "compact [1 2]"},
+		{"the newest steps", []int{3000, 4500}, texts, "ask"},
+		{"the newest steps, which were refused", []int{3000, 4500}, func(s *State) { texts(s); s.Pressure.Overflows = 1 }, "compact [1 2]"},
+		{"words carried over", []int{3000, 3000, 600, 600}, func(s *State) { texts(s); s.Context.Entries[0].Kind = projection.EntryWords }, "compact [2]"},
+		{"what belongs to no step", []int{3000, 3000, 600, 600}, func(s *State) { texts(s); s.Context.Entries[0].Step = 0 }, "compact [2]"},
+		{"steps that were just seen", []int{3000, 3000, 600, 600}, func(s *State) { texts(s); s.Pressure.Seen = 10 }, "compact [1]"},
+		{"steps that were not", []int{3000, 3000, 600, 600}, func(s *State) { texts(s); s.Pressure.Seen = 9 }, "ask"},
+		{"one step frees just enough", []int{3400, 3000, 400, 400}, texts, "compact [1]"},
+		{"it frees one too few", []int{3400, 3000, 400, 401}, texts, "compact [1 2]"},
+		{"steps that are worth a block", []int{800, 7000, 1}, texts, "compact [1]"},
+		{"steps that are not", []int{799, 7000, 1}, texts, "ask"},
+	} {
+		s := atSize(tt.results...)
+		if tt.set != nil {
+			tt.set(s)
+		}
+		var got string
+		switch act := Next(s, Limits{Limits: op.Limits{Steps: 1000}}); act.Kind {
+		case ActAsk:
+			got = "ask"
+		case ActMask:
+			got = fmt.Sprintf("mask %v %d", act.Seqs, act.Target)
+		case ActCompact:
+			got = fmt.Sprintf("compact %v", act.Steps)
+		case ActEndTurn:
+			if got = "end"; strings.Contains(act.Detail, "window is unknown") {
+				got += ", window unknown"
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// texts makes all entries of a context words of the agent, which nothing masks.
+func texts(s *State) {
+	for i := range s.Context.Entries {
+		s.Context.Entries[i].Msg.Role = model.RoleAssistant
+	}
+}
+
+// TestRefused: a refused request shows how large the window is at most, until the turn ends.
+func TestRefused(t *testing.T) {
+	for _, tt := range []struct{ window, tokens, during int }{{0, 500, 500}, {0, 0, 1}, {900, 500, 500}, {500, 900, 500}, {500, 500, 500}} {
+		var s State
+		s.Model.Window, s.Context.Tokens = tt.window, tt.tokens
+		s.overflowed("413")
+		if s.Model.Window != tt.during || s.Pressure.Window != tt.window || s.Pressure.Target != tt.tokens*6/10 {
+			t.Errorf("%d tokens were refused, the window was %d: now %d, %+v", tt.tokens, tt.window, s.Model.Window, s.Pressure)
+		}
+		for range 2 { // the second turn was not refused
+			if s.Pressure.relieve(&s.Model); s.Model.Window != tt.window || s.Pressure.Overflows+s.Pressure.Target != 0 {
+				t.Errorf("at the turn's end: window %d, want %d, %+v", s.Model.Window, tt.window, s.Pressure)
+			}
+			s.Pressure.Window = 7
+		}
+	}
+}
+
+// TestBeyondLimit: steps whose text is more than the model attends to are compacted, whatever the window; the system
+// prompt, the first words and words carried over do not count.
+func TestBeyondLimit(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(s *State)
+		want string
+	}{
+		{"as many as are allowed", func(*State) {}, "[]"},
+		{"one more", func(s *State) { s.Context.Entries[1].Tok++; s.Context.Tokens++ }, "[1 2]"},
+		{"the first words", func(s *State) { s.Context.Entries[0].Step = 0; s.Context.Tokens++; s.Context.Entries[1].Tok++ }, "[]"},
+		{"words carried over", func(s *State) {
+			s.Context.Entries[0].Kind = projection.EntryWords
+			s.Context.Tokens++
+			s.Context.Entries[1].Tok++
+		}, "[]"},
+	} {
+		s := atSize(8000, 6000, 1000, 1000)
+		texts(s)
+		s.Model.Window = 0
+		if tt.set(s); fmt.Sprint(s.beyondLimit()) != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, s.beyondLimit(), tt.want)
+		}
+	}
+	s := atSize(1, 1, 1, 1)
+	for range s.Last {
+		s.tokenSums.add(30)
+	}
+	if got := s.StepsLimit(); got != max(minStepsTokens, meanSteps*3000/4) {
+		t.Errorf("with 3000 tokens in 4 steps: %d", got)
 	}
 }

@@ -73,10 +73,8 @@ func (c *Calls) undo(tree *steps.Tree, discarded []int, reason string) {
 
 // redo forgets undone calls whose step is on the path again.
 func (c *Calls) redo(tree *steps.Tree, current int) {
-	if len(c.Undone) > 0 {
-		on := tree.PathSet(current)
-		c.forget(func(_ loop.Key, u Undone) bool { return on[u.Step] })
-	}
+	on := tree.PathSet(current)
+	c.forget(func(_ loop.Key, u Undone) bool { return on[u.Step] })
 }
 
 func (c *Calls) forget(gone func(loop.Key, Undone) bool) {
@@ -96,9 +94,6 @@ func (c *Calls) heldOnce(world steps.Mark, open []CallState, id string) {
 
 // UndoneCall reports whether a jump has undone the same call in the same state of the files.
 func (c *Calls) UndoneCall(call loop.Call) (Undone, bool) {
-	if call.World == "" {
-		return Undone{}, false
-	}
 	u, ok := c.Undone[undoneKey(steps.MarkOf(call.World), call.Tool, call.Args)]
 	return u, ok
 }

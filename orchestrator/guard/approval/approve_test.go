@@ -9,6 +9,7 @@ func TestDecide(t *testing.T) {
 	read := Facts{Tool: "ReadFile", ReadOnly: true}
 	write := Facts{Tool: "WriteFile", Edits: true}
 	bash := Facts{Tool: "Bash"}
+	command := Facts{Tool: "Bash", Command: "ls"}
 	autorun := Facts{Tool: "WriteFile", Edits: true, Autorun: []string{".envrc (direnv)"}}
 	rule := func(tool string, v Verdict) []Rule { return []Rule{{Tool: tool, Verdict: v}} }
 	tests := []struct {
@@ -38,6 +39,10 @@ func TestDecide(t *testing.T) {
 		{"rule of another tool", ModeDeny, bash, rule("WriteFile", Allow), Refuse, "mode:deny", "deny"},
 		{"strictest rule wins", ModeAuto, bash, []Rule{{Tool: "*", Verdict: Allow}, {Tool: "Bash", Verdict: Refuse}, {Tool: "B*", Verdict: Ask}}, Refuse, "rule:Bash", "rule"},
 		{"order does not matter", ModeAuto, bash, []Rule{{Tool: "Bash", Verdict: Refuse}, {Tool: "*", Verdict: Allow}}, Refuse, "rule:Bash", "rule"},
+		{"the first of equal rules is named", ModeAuto, bash, []Rule{{Tool: "Bash", Verdict: Refuse}, {Tool: "B*", Verdict: Refuse}}, Refuse, "rule:Bash", "a rule (Bash) refuses"},
+		{"where a rule is written", ModeAuto, bash, []Rule{{Tool: "Bash", Verdict: Refuse, From: "a.yaml"}}, Refuse, "rule:Bash", "a rule of a.yaml (Bash) refuses"},
+		{"rule allows a command under deny", ModeDeny, command, rule("Bash", Allow), Allow, "rule:Bash", ""},
+		{"no rule for a command", ModeDeny, command, nil, Refuse, "mode:deny", "mode auto"},
 		{"unknown verdict refuses", ModeAuto, bash, rule("Bash", "maybe"), Refuse, "rule:Bash", "rule"},
 		{"autorun in edits", ModeEdits, autorun, nil, Ask, "autorun:.envrc (direnv)", "WriteFile"},
 		{"autorun by a rule", ModeAsk, autorun, rule("WriteFile", Allow), Ask, "autorun:.envrc (direnv)", "WriteFile"},

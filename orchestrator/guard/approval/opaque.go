@@ -131,7 +131,7 @@ func opaque(s shell.Simple) string {
 			text = "-" + text // the oldest form of its options
 		}
 		for _, option := range options {
-			if alone, ok := strings.CutPrefix(option, "!"); ok && text == alone || !ok && begins(text, option) && (i == 0 || text != "-") {
+			if alone, ok := strings.CutPrefix(option, "!"); ok && text == alone || !ok && begins(text, option) {
 				return program + " " + w.Text + " runs other programs or reaches other places"
 			}
 		}
@@ -147,8 +147,8 @@ func begins(word, option string) bool {
 		return true
 	case strings.HasPrefix(option, "--"):
 		name, _, _ := strings.Cut(word, "=")
-		return len(name) > 3 && strings.HasPrefix(option, name)
-	case len(option) == 2 && option[0] == '-':
+		return len(name) > 2 && strings.HasPrefix(option, name)
+	case len(option) == 2:
 		return len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.Contains(word[1:], option[1:])
 	}
 	return false

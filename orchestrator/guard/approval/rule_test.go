@@ -31,7 +31,7 @@ func rulesOf(t *testing.T, texts ...string) []Rule {
 func TestCommandAllowed(t *testing.T) {
 	rules := rulesOf(t, "allow:Bash(git diff *)", "allow:Bash(go test *)", "allow:Bash(ls)", "allow:Bash(grep *)", "allow:Bash(cat *)",
 		"allow:Bash(> out/*)", "allow:Bash(./run.sh)", "allow:Bash(make lint)", "allow:Bash(sed -n *)",
-		"allow:Bash(ssh *)", "allow:Bash(npx *)", "allow:Bash(setsid *)")
+		"allow:Bash(ssh *)", "allow:Bash(npx *)", "allow:Bash(setsid *)", "allow:Bash(python3 *)", "allow:Bash(deno *)", "allow:Bash(xargs *)")
 	for _, row := range []struct {
 		command string
 		want    Verdict
@@ -43,6 +43,11 @@ func TestCommandAllowed(t *testing.T) {
 		{"env CI=1 go test", Allow}, {"env PATH=. go test", Ask}, {"LC_ALL=C grep x y", Allow}, {"ls; echo done", Allow}, {"for f in *.go; do grep x $f; done", Allow},
 		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"ssh h ls", Allow}, {"npx rm x", Allow}, {"setsid -f rm ls", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow}, {`sed -n 's/[a-z]\/b/c/gp' a`, Allow},
 		{"ls | xargs cat", Allow}, {"ls | xargs timeout 5 cat", Allow}, {"ls | xargs timeout 5", Ask}, {"git diff a/../b", Allow},
+		{"python3 -m", Allow}, {"python3 -m pytest", Allow}, {"python3 a.py", Allow}, {"python3 --version", Allow}, {"deno --test", Allow}, {"deno test", Allow},
+		{"cd && ls", Ask}, {"cd a b && ls", Ask}, {`cd "$X" && ls`, Ask}, {`cd "" && ls`, Ask}, {"cd - && ls", Ask}, {"cd a && ls", Allow},
+		{"ls | xargs", Allow}, {"ls | xargs -n 1", Allow}, {"ls | xargs -I", Allow}, {"ls | xargs grep -ix y", Allow}, {"grep -ix y a", Allow},
+		{"ls | xargs -I {} cat {}", Allow}, {"ls | xargs -I% -n 1 cat %", Allow}, {"ls | xargs -i -n 1 cat {}", Allow},
+		{"./timeout 5 go test", Ask}, {"timeout 5; go test", Ask}, {"taskset 1 ls", Ask}, {"timeout 5 ls", Allow}, {`cat < "$F"`, Ask},
 		{"echo only", Ask}, {"# nothing", Ask},
 	} {
 		got := Decide(ModeAsk, Facts{Tool: "Bash", Command: row.command}, rules)
@@ -89,6 +94,8 @@ func TestCommandAttacks(t *testing.T) {
 		{"xargs replaces the name", "echo rm | xargs -I ls ls x"}, {"xargs replaces, joined", "echo rm | xargs -ils ls x"}, {"xargs replaces, long", "echo rm | xargs --replace=ls ls x"}, {"xargs through another", "echo x | xargs timeout 5 git"},
 		{"tar's old options", "tar xIf ./x a"}, {"rsync -e among others", "rsync -ae ./x a b"}, {"a version of python", "python3.11 -c 'import os'"}, {"python's timeit", "python3 -m timeit 'import os'"}, {"another shell", "mksh -c 'rm x'"},
 		{"git instaweb", "git instaweb --httpd='sh -c id'"}, {"git send-email", "git send-email --sendmail-cmd=./x a"}, {"up and away", "rm build/../src"}, {"redirect up and away", "ls . > out/../../x"}, {"redirect elsewhere", "cd sub && ls . > out/x"},
+		{"sed of nothing", "sed s a"}, {"sed cut off", "sed s/a/b a"}, {"sed w among delimiters", "sed 'w/a/b/' a"}, {"sed delimited by a letter", "sed sxaxbx a"}, {"sed gets a word later", "sed p $X"},
+		{"sort's shortest option", "sort --o=/tmp/x a"}, {"a file named as a number", "echo x > 1"},
 		{"awk system", `awk 'BEGIN{system("rm x")}'`}, {"awk pipe", `awk '{print | "sh"}' a`}, {"awk file", `awk '{print > "x"}' a`}, {"awk -f", "awk -f x a"},
 		{"tar action", "tar -xf a --checkpoint-action=exec='rm x'"}, {"tar command", "tar xf a --to-command=sh"}, {"sort program", "sort --compress-program=./x a"}, {"sort -o", "sort -o x a"},
 		{"python -c", "python3 -c 'import os'"}, {"python of stdin", "cat a | python3"}, {"python -", "python3 - < a"}, {"go -exec", "go test -exec ./x ./..."}, {"go -toolexec", "go build -toolexec=./x"}, {"go generate", "go generate ./..."},
@@ -137,6 +144,11 @@ func TestCommandRefused(t *testing.T) {
 	if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: "ls"}, rulesOf(t, "allow:Bash(ls)")); d.Verdict != Allow {
 		t.Errorf("an allowed command in mode deny: %+v", d)
 	}
+	for command, want := range map[string]Verdict{"ls $X": Allow, "ls > a": Allow, `ls > "$F"`: Refuse, "rm $X": Refuse, "$X": Ask} {
+		if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: command}, rulesOf(t, "allow:Bash(ls *)", "allow:Bash(> *)", "deny:Bash(rm *)")); d.Verdict != want {
+			t.Errorf("%q beside a rule that refuses: %+v, want %s", command, d, want)
+		}
+	}
 	if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: "bash -c x"}, rulesOf(t, "allow:Bash(bash *)")); d.Verdict != Refuse {
 		t.Errorf("an opaque command in mode deny: %+v", d)
 	}
@@ -153,6 +165,9 @@ func TestRefusedFiles(t *testing.T) {
 		{"deny:Bash(> /etc/*)", "cat < /etc/passwd", Allow}, {"deny:Bash(> /etc/*)", "cat /etc/passwd", Allow}, {"deny:Bash(> /etc/*)", "echo x > etc/passwd", Allow},
 		{"deny:Bash(> /etc/*)", `echo x > "$F"`, Ask}, {"deny:Bash(> /etc/*)", `cat < "$F"`, Allow}, {"deny:Bash(> /etc/*)", `cat 2>&1`, Allow},
 		{"deny:Bash(> *)", "ls > log", Refuse}, {"deny:Bash(> *)", "ls 2>&1", Allow}, {"deny:Bash(> *)", "ls 2>&-", Allow}, {"deny:Bash(> *)", "ls >& log", Refuse}, {"deny:Bash(> *)", `ls >& "$F"`, Refuse},
+		{"deny:Bash(> /etc/*)", "$X y", Ask}, {"deny:Bash(>)", "echo x > a", Allow}, {"deny:Bash(rm *)", "> a", Allow}, {"deny:Bash(rm -rf *)", "rm a $X", Ask},
+		{"deny:Bash(git * main)", "git push main", Refuse}, {"deny:Bash(git * main)", "git push dev", Allow}, {"deny:Bash(git * main)", "git $X main", Ask},
+		{"deny:Bash(git push)", "git push", Refuse}, {"deny:Bash(git push)", "git push origin", Allow}, {"deny:Bash(git push)", "git log", Allow},
 		{"deny:Bash(< /etc/*)", "cat < /etc/passwd", Refuse}, {"deny:Bash(< /etc/*)", "cat <<< /etc/passwd", Allow}, {"deny:Bash(< /etc/*)", "cat <<X\n/etc/passwd\nX", Allow},
 		{"deny:Bash(< /etc/*)", "echo x > /etc/passwd", Allow}, {"deny:Bash(< *)", "cat <&0", Allow}, {"deny:Bash(< *)", "cat", Allow},
 	} {
@@ -172,6 +187,9 @@ func TestParseRule(t *testing.T) {
 		if r, err := ParseRule(text, Allow); err == nil {
 			t.Errorf("ParseRule(%q) = %q, want an error", text, r)
 		}
+	}
+	if got := strings.Join(Texts(rulesOf(t, "allow:Bash", "deny:Glob", "allow:Bash(ls *)"), Allow), ", "); got != "Bash, Bash(ls *)" {
+		t.Errorf("the rules that allow: %s", got)
 	}
 	kept := Tightening(rulesOf(t, "allow:Bash", "ask:Bash", "deny:Glob"))
 	if len(kept) != 2 || slices.ContainsFunc(kept, func(r Rule) bool { return r.Verdict == Allow }) {

@@ -38,17 +38,11 @@ func read(line string) reading {
 // leave it to the mode.
 func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !r.about(f.Tool) })
-	if len(rules) == 0 {
-		return Decision{}, false
-	}
 	r := read(f.Command)
 	hit, found := strictest(rules, func(rule Rule) bool {
 		return rule.Command == "" && rule.Verdict != Allow ||
 			rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return names(rule, s, false) })
 	})
-	if found && hit.Verdict != Ask {
-		return ruled(hit, f), true
-	}
 	strict := slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Command != "" && rule.Verdict != Allow })
 	if strict && !found {
 		hit, found = strictest(rules, func(rule Rule) bool {
@@ -77,7 +71,7 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 	if r.opaque != "" {
 		return "", false
 	}
-	rules = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return rule.Verdict != Allow || rule.Command == "" })
+	rules = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return rule.Verdict != Allow })
 	moved := slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return s.Program() == "cd" })
 	for i, s := range r.commands {
 		if slices.ContainsFunc(s.Assigns, func(a shell.Assign) bool { return !isHarmless(a) }) {
@@ -116,14 +110,14 @@ func allowing(rules []Rule, words []shell.Word) (Rule, bool) {
 // known only at run time fits a last * only.
 func fits(pattern []string, words []shell.Word) bool {
 	for i, p := range pattern {
-		if i > 0 && p == "*" && i == len(pattern)-1 {
+		if p == "*" && i == len(pattern)-1 {
 			return true
 		}
 		if i >= len(words) || words[i].Dynamic || !shell.Glob(p, words[i].Text) || p != "*" && climbs(words[i].Text) && !climbs(p) {
 			return false
 		}
 	}
-	return len(words) == len(pattern) || len(pattern) == 1 && pattern[0] == "*"
+	return len(words) == len(pattern)
 }
 
 // climbs reports whether a word is a path with .. in it: build/* does not match build/../src.

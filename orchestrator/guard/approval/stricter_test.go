@@ -11,4 +11,13 @@ func TestStricter(t *testing.T) {
 			t.Errorf("of %q and %q: %q and %q, want %q", row[0], row[1], a, b, row[2])
 		}
 	}
+	for _, row := range [][3]Verdict{{Allow, Ask, Ask}, {Ask, Refuse, Refuse}, {Refuse, "", Refuse}, {Ask, Ask, Ask}} {
+		a, b := Decision{Verdict: row[0], By: "a"}, Decision{Verdict: row[1], By: "b"}
+		if got := StricterDecision(a, b); got.Verdict != row[2] || row[0] == row[2] && got != a {
+			t.Errorf("%+v and %+v: %+v", a, b, got)
+		}
+		if got := StricterDecision(b, a); got.Verdict != row[2] && got != b {
+			t.Errorf("%+v and %+v: %+v", b, a, got)
+		}
+	}
 }

@@ -42,7 +42,7 @@ func Suggest(f Facts) []Rule {
 	} else {
 		rules = suggestCommand(f.Command)
 	}
-	if f.ReadOnly || len(rules) == 0 || Decide(ModeDeny, f, rules).Verdict != Allow {
+	if f.ReadOnly || Decide(ModeDeny, f, rules).Verdict != Allow {
 		return nil
 	}
 	return rules
@@ -50,9 +50,6 @@ func Suggest(f Facts) []Rule {
 
 func suggestCommand(line string) []Rule {
 	r := read(line)
-	if r.opaque != "" {
-		return nil
-	}
 	var rules []Rule
 	for i, s := range r.commands {
 		if len(s.Words) == 0 || free(s) || i+1 < len(r.commands) && wraps(s, r.commands[i+1]) {
@@ -103,7 +100,7 @@ func patternOf(s shell.Simple) string {
 	}
 	for i, w := range words[:n] {
 		module := i == 1 && w == "-m"
-		if !namesWork().MatchString(w) && !module || i > 0 && slices.Contains(strings.Fields(destroyers), w) || i > 0 && (Interprets(w) || IsShell(w)) {
+		if !namesWork().MatchString(w) && !module || slices.Contains(strings.Fields(destroyers), w) || i > 0 && (Interprets(w) || IsShell(w)) {
 			return ""
 		}
 	}

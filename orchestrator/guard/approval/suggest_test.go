@@ -24,6 +24,7 @@ func TestSuggest(t *testing.T) {
 		// What rules cannot see through.
 		{"git -C /etc log", ""}, {"git -c core.pager=x log", ""}, {"go generate ./...", ""}, {"go test -exec ./x", ""}, {"ls > out", ""}, {"PATH=. go test", ""}, {"go $X", ""},
 		{"git 'di*' x", ""}, {"poetry run python -c x", ""}, {"rg --pre ./x y", ""}, {"ls $(rm x)", ""}, {"sudo go test", ""}, {"find . -delete", ""}, {"ls | xargs rm", ""}, {"/tmp/go test", ""}, {"ls; cat a; wc a; head a", ""},
+		{"ls; cat a; wc a", "ls *, cat *, wc *"}, {"$X y", ""}, {"python3", ""}, {"foo -m x", ""}, {"python3 x.py a", ""},
 		{"echo only", ""}, {"", ""}, {"if ls", ""},
 	} {
 		var got []string
@@ -36,6 +37,9 @@ func TestSuggest(t *testing.T) {
 	}
 	if got := Suggest(Facts{Tool: "WriteFile", Edits: true}); len(got) != 1 || got[0].String() != "WriteFile" {
 		t.Errorf("WriteFile: %v, want the tool", got)
+	}
+	if got := Suggest(Facts{Tool: "Bash", Command: "ls", ReadOnly: true}); got != nil {
+		t.Errorf("a call that only reads: %v, want none", got)
 	}
 	if got := Suggest(Facts{Tool: Network}); got != nil {
 		t.Errorf("the network: %v, want none", got)
