@@ -221,16 +221,14 @@ func (n jumpNotice) String() string {
 	if n.unobserved && len(n.changed) > 0 {
 		fmt.Fprintf(&sb, " Whether another program changed some of these while your calls ran is unknown; snapshot %.12s has them as they were.", n.jump.FromCommit)
 	}
-	if len(n.done.Kept) > 0 {
-		var kept []string
-		for _, k := range n.done.Kept {
-			if !slices.Contains(n.done.Conflicts, k.Path) {
-				kept = append(kept, pathName(k.Path)+" ("+k.Reason+")")
-			}
+	var kept []string
+	for _, k := range n.done.Kept {
+		if !slices.Contains(n.done.Conflicts, k.Path) {
+			kept = append(kept, pathName(k.Path)+" ("+k.Reason+")")
 		}
-		if len(kept) > 0 {
-			fmt.Fprintf(&sb, "\nLeft as they are: %s.", List(kept, max(n.done.NKept-n.done.NConflicts, len(kept))))
-		}
+	}
+	if len(kept) > 0 {
+		fmt.Fprintf(&sb, "\nLeft as they are: %s.", List(kept, max(n.done.NKept-n.done.NConflicts, len(kept))))
 	}
 	if len(n.done.Conflicts) > 0 {
 		fmt.Fprintf(&sb, "\nYou had changed these after the user did; the user's version stands: %s.", List(n.done.Conflicts, n.done.NConflicts))

@@ -1,7 +1,6 @@
 package research
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -10,14 +9,8 @@ import (
 
 // Looks reports whether a shell call certainly only reads, so that its result can be cited.
 func Looks(args string) bool {
-	var a struct {
-		Command string `json:"command"`
-	}
-	if json.Unmarshal([]byte(args), &a) != nil {
-		return false
-	}
-	simple, err := shell.Parse(a.Command)
-	if err != nil || len(simple) == 0 {
+	simple, err := shell.Parse(shell.Command(args))
+	if err != nil {
 		return false
 	}
 	looked := false

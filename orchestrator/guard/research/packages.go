@@ -150,10 +150,9 @@ func (m manager) words(args []shell.Word) []string {
 			}
 		case w == "--":
 		case oneOf(m.listed, w), oneOf(m.valued, w):
-			if m.single && i+1 < len(args) { // npx -p PACKAGE command
-				return []string{args[i+1].Text}
+			if i++; m.single && oneOf("-p --package", w) && i < len(args) { // npx -p PACKAGE command
+				return []string{args[i].Text}
 			}
-			i++
 		case strings.HasPrefix(w, "-"):
 		default:
 			if out = append(out, w); m.single {

@@ -28,6 +28,8 @@ func ids(subjects []research.Subject) string {
 }
 
 func TestPackages(t *testing.T) {
+	many := strings.Split("abcdefghijklmnopqrstu", "")
+	prefixed := strings.Fields(" npm:" + strings.Join(many, " npm:"))
 	tests := []struct{ line, want string }{
 		{`npm install left-pad@1.3 @types/node@20 --save-dev`, "npm:left-pad npm:@types/node"},
 		{`npm i && npm ci; npm install ./local ../x`, ""},
@@ -55,6 +57,12 @@ func TestPackages(t *testing.T) {
 		{`pip download a && uv run --with b --with=c x.py && uv run pytest`, "pip:a pip:b pip:c"},
 		{`pip install ./a.whl dist/b-1-py3-none-any.whl c.tar.gz; npm i d.tgz; apt install e.deb`, ""},
 		{`go run a.example/x@latest -v b.example/y@v1; go run main.go; go run c.example/z; go run ./cmd/x`, "go:a.example/x"},
+		{`python -W error -m pip install a; python -X dev -m pip install b; python a.py -m pip install c; python -m venv install d`, "pip:a pip:b"},
+		{`python --m pip install a; python -u pip install b; python -m; python -u; npm +x install c; npm global install d; npm workspace web install e; yarn; cargo`, ""},
+		{`uv pip; uv pip list a; uv tool; uv tool run b; uv run --with; uv run pytest tests`, "pip:b"},
+		{`npx -p a b; npx -p; npx --package c d; npm exec --loglevel error e; go run -tags x a.example/y@v1`, "npm:a npm:c npm:e go:a.example/y"},
+		{`pip install git+https://known.example/A_b.git@main; go get std; go install cmd/go; npm i @types/node`, "pip:git+https://known.example/A_b.git@main host:known.example npm:@types/node"},
+		{`npm i ` + strings.Join(many, " "), strings.Join(prefixed[:20], " ")},
 		{`cargo +nightly install a; yarn global add b; yarn workspace web add c; npm --loglevel error i d`, "cargo:a npm:b npm:c npm:d"},
 	}
 	for _, tt := range tests {
@@ -88,6 +96,7 @@ func TestHosts(t *testing.T) {
 		{`curl -O k.example/a.tgz; curl -i l.example; wget -c m.example`, "host:k.example host:l.example host:m.example"},
 		{`scp a.txt n.example:/tmp/; rsync -a b.old/ c.txt o.example:/x; git clone p.example:a/b.git`, "host:n.example host:o.example host:p.example"},
 		{`rsync -a a.txt b.txt; scp c.txt localhost:d.txt; git push origin v1.2:v1.3; npm run a b@latest`, ""},
+		{`curl -oout s.example; git --version; git -C x; git push --tags t.example:a`, "host:s.example"},
 		{`ssh -i key.pem q.example cat a.txt; git --git-dir x fetch https://r.example/a`, "host:q.example host:r.example"},
 	}
 	for _, tt := range tests {
@@ -103,6 +112,8 @@ func TestModels(t *testing.T) {
 		{"Bash", `llm --model gpt-9-ultra hi`, "model:gpt-9-ultra"},
 		{"Bash", `OPENAI_MODEL=claude-9 ./run --model=gpt-4o`, "model:claude-9"},
 		{"Bash", `curl localhost -d '{"model": "vendor/llama-7"}'`, "model:vendor/llama-7"},
+		{"Bash", `llm --model-name gpt-9-ultra; ./run --model=o9; echo gpt-8-ultra`, "model:gpt-9-ultra model:o9"},
+		{"Bash", "curl localhost -d @- <<E >'model=gpt-8-x'\n{\"model\": \"gpt-9-x\"}\nE", "model:gpt-9-x"},
 		{"Bash", `train --model resnet50; ls --model auth.User`, ""},
 		{"WriteFile", `{"path":"a.py","content":"c(model='gpt-4o'); c(model=\"o9-mini\")"}`, "model:o9-mini"},
 		{"WriteFile", `{"path":"a.py","content":"model = 'auth.User'; modelo: gpt-9"}`, ""},
@@ -159,18 +170,31 @@ func TestSubject(t *testing.T) {
 
 func TestLooks(t *testing.T) {
 	for _, line := range []string{"npm view left-pad", "cat package.json | jq .version", "cd a && ls", "go list -m all", "curl -sI https://x.example", "go doc fmt",
-		"find . -name x", "foo --help", "git log -3"} {
+		"find . -name x", "foo --help", "git log -3", "curl --silent --max-time=5 https://x.example"} {
 		if !research.Looks(bash(t, line)) {
 			t.Errorf("%s: does no more than look", line)
 		}
 	}
 	for _, line := range []string{"echo found it", "cd a", "npm install x", "cat a > b", "find . -delete", "curl -X POST https://x.example", "curl -o f https://x.example",
-		"ls; rm x", "ls $(rm x)", "if", "", "$X", "sudo rm --help-me", "go list -w"} {
+		"curl --output f https://x.example", "ls; rm x", "ls $(rm x)", "if", "ls\nif", "", "$X", "sudo rm --help-me", "go list -w"} {
 		if research.Looks(bash(t, line)) {
 			t.Errorf("%s: may do more than look, or shows nothing", line)
 		}
 	}
 	if research.Looks("not JSON") {
 		t.Error("arguments that are not JSON")
+	}
+}
+
+// TestHostsNamed: a user's words name hosts as addresses or bare, in a sentence.
+func TestHostsNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                     "",
+		"Look at https://A.example/x, please.": "a.example",
+		"b.example, (C.example:80) or `10.0.0.1`!": "b.example c.example 10.0.0.1",
+	} {
+		if got := strings.Join(research.HostsNamed(text), " "); got != want {
+			t.Errorf("%q names %q, want %q", text, got, want)
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/opstream/op"
 )
 
 // TestDiscarded: in any tree, a jump leaves the steps of the path to where the task is
@@ -97,5 +99,64 @@ func TestLeftFrom(t *testing.T) {
 	}
 	if got := tree.Valid(); got != "0 to 4" {
 		t.Errorf("valid: %s", got)
+	}
+}
+
+// TestTree: which steps a tree has begun, which ended, which are off a path, and which begin in some operations.
+func TestTree(t *testing.T) {
+	var tree Tree
+	if got := fmt.Sprint(tree.Next(), tree.CountEnded(), tree.PathSet(0), tree.Unread(0)); got != "0 0 [] []" {
+		t.Errorf("an empty tree: %s", got)
+	}
+	for id, want := range []struct{ under, ended string }{{"0 0 none yet", "1 0 0"}, {"1 0 0", "2 1 0 to 1"}, {"2 1 0 to 1", "3 2 0 to 2"}, {"3 2 0 to 2", "4 3 0 to 3"}} {
+		now := func() string { return fmt.Sprint(tree.Next(), " ", tree.CountEnded(), " ", tree.Valid()) }
+		tree.Add(Step{ID: id, Parent: max(id-1, 0), First: uint64(10 * (id + 1)), Last: uint64(10*(id+1) + 5)})
+		if got := now(); got != want.under {
+			t.Errorf("during step %d: %s, want %s", id, got, want.under)
+		}
+		tree.Edit(id, func(st *Step) { st.Ended = true })
+		if got := now(); got != want.ended {
+			t.Errorf("after step %d: %s, want %s", id, got, want.ended)
+		}
+	}
+	tree.Add(Step{ID: 4, Parent: 1, First: 50, Last: 50}) // a jump back to 1
+	tree.Edit(2, func(st *Step) { st.Compacted = true })
+	tree.Edit(3, func(st *Step) { st.Read = true })
+	if got := fmt.Sprint(tree.Raw(4), tree.Unread(4), tree.Raw(3), tree.Unread(0), tree.Uncompacted([]int{1, 2, 3})); got != "[3] [2] [] [1 2] [1 3]" {
+		t.Errorf("off the path: %s", got)
+	}
+	for _, tt := range []struct {
+		ranges []op.Range
+		want   string
+	}{
+		{nil, "[]"},
+		{[]op.Range{{First: 10, Last: 10}}, "[0]"},
+		{[]op.Range{{First: 11, Last: 19}}, "[]"},
+		{[]op.Range{{First: 20, Last: 30}}, "[1 2]"},
+		{[]op.Range{{First: 19, Last: 29}, {First: 40, Last: 90}}, "[1 3]"},
+	} {
+		ids := []int{}
+		for id := range tree.In(tt.ranges) {
+			ids = append(ids, id)
+		}
+		if got := fmt.Sprint(ids); got != tt.want {
+			t.Errorf("the steps that begin in %v: %s, want %s", tt.ranges, got, tt.want)
+		}
+	}
+	for id := range tree.In([]op.Range{{First: 10, Last: 90}}) {
+		if id == 1 {
+			break
+		}
+	}
+	tree.Edit(1, func(st *Step) { st.LeftBy = "a" })
+	tree.Edit(2, func(st *Step) { st.Parent, st.LeftBy = 0, "b" })
+	for st := range tree.LeftFrom(0, 0) {
+		if st.ID != 1 {
+			t.Errorf("step %d is listed first", st.ID)
+		}
+		break
+	}
+	if MarkOf("") != 0 || MarkOf("a") == MarkOf("b") || MarkOf("a") == 0 || !(Step{World: MarkOf("a")}).EndedWith("a") || (Step{}).EndedWith("a") {
+		t.Error("the marks of trees")
 	}
 }
