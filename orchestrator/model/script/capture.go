@@ -44,9 +44,6 @@ func captures(form map[string]yaml.Node) (out []capture, err error) {
 // fill replaces {{name}} in the answer's text and arguments by what the captures find in the
 // request, the last match of each.
 func (m *Model) fill(r model.Request, a answer) (answer, error) {
-	if len(a.captures) == 0 {
-		return a, nil
-	}
 	text := scopeJoined.texts(r)[0]
 	var pairs []string
 	for _, c := range a.captures {

@@ -46,9 +46,6 @@ func (s scope) texts(r model.Request) []string {
 }
 
 func visible(m model.Message) string {
-	if len(m.Calls) == 0 {
-		return m.Text
-	}
 	lines := []string{}
 	if m.Text != "" {
 		lines = append(lines, m.Text)
@@ -90,24 +87,22 @@ func (c condition) holds(r model.Request, on scope) bool {
 // are.
 func (c condition) failure(r model.Request, on scope) (want, got string) {
 	on = cmp.Or(c.on, on)
-	if len(c.contains)+len(c.lacks)+len(c.matches) > 0 {
-		texts := on.texts(r)
-		for _, s := range c.contains {
-			if !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, s) }) {
-				return fmt.Sprintf("%s to contain %q", on, s), sample(r, texts)
+	texts := on.texts(r)
+	for _, s := range c.contains {
+		if !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, s) }) {
+			return fmt.Sprintf("%s to contain %q", on, s), sample(r, texts)
+		}
+	}
+	for _, s := range c.lacks {
+		for _, t := range texts {
+			if i := strings.Index(t, s); i >= 0 {
+				return fmt.Sprintf("%s to lack %q", on, s), fmt.Sprintf("it in %q", around(t, i, len(s)))
 			}
 		}
-		for _, s := range c.lacks {
-			for _, t := range texts {
-				if i := strings.Index(t, s); i >= 0 {
-					return fmt.Sprintf("%s to lack %q", on, s), fmt.Sprintf("it in %q", around(t, i, len(s)))
-				}
-			}
-		}
-		for _, re := range c.matches {
-			if !slices.ContainsFunc(texts, re.MatchString) {
-				return fmt.Sprintf("%s to match %q", on, re), sample(r, texts)
-			}
+	}
+	for _, re := range c.matches {
+		if !slices.ContainsFunc(texts, re.MatchString) {
+			return fmt.Sprintf("%s to match %q", on, re), sample(r, texts)
 		}
 	}
 	for _, name := range c.tools {

@@ -45,6 +45,14 @@ func TestSyntaxErrors(t *testing.T) {
 		{"turns:\n  - calls:\n      - {name: a, arguments: {x: {1: 2}}}\n", "script:3: `arguments` has a value"},
 		{"turns:\n  - {reply: a, usage: {prompt: -1}}\n", "script:2: `prompt` must be a whole number from 0"},
 		{"turns:\n  - {reply: a, finish: ''}\n", "script:2: `finish` must not be empty"},
+		{"turns:\n  - {reply: a, capture: {A: (x)}}\n", "script:2: \"A\" cannot name a capture"},
+		{"turns:\n  - {reply: a, capture: {a: [x]}}\n", "script:2: \"a\" cannot name a capture"},
+		{"turns:\n  - {reply: a, capture: {a: x}}\n", "script:2: the capture \"a\" needs one group"},
+		{"turns:\n  - {fault: {status: 399}}\n", "script:2: `status` must be"},
+		{"turns:\n  - {fault: {status: 600}}\n", "script:2: `status` must be"},
+		{"turns:\n  - {fault: {status: 400, times: 0}}\n", "script:2: `times` must be"},
+		{"turns:\n  - {fault: {status: 400, times: 1001}}\n", "script:2: `times` must be"},
+		{"turns:\n  - {fault: {delay: -1s}}\n", "script:2: \"-1s\": want a time"},
 		{"turns:\n  - {fault: {}}\n", "script:2: `fault` needs exactly one"},
 		{"turns:\n  - {fault: {status: 429, cut: 1}}\n", "script:2: `fault` needs exactly one"},
 		{"turns:\n  - {fault: {status: 200}}\n", "script:2: `status` must be a whole number from 400 to 599"},
@@ -62,6 +70,15 @@ func TestSyntaxErrors(t *testing.T) {
 		var syntax *SyntaxError
 		if m != nil || !errors.As(err, &syntax) || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%q\ngives %v\nwant  %s", tt.yaml, err, tt.want)
+		}
+	}
+	for _, text := range []string{
+		"turns: [{fault: {status: 400}}, {fault: {status: 599, times: 1000}}, {fault: {cut: 0, times: 1}, reply: x}]",
+		"turns: [{reply: x, fault: {delay: 0s}}, {reply: x, fault: {delay: 1h}}]",
+		"turns: [] #" + strings.Repeat("x", MaxFileBytes-len("turns: [] #")),
+	} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Errorf("%.80s: %v", text, err)
 		}
 	}
 	if _, err := Parse(make([]byte, MaxFileBytes+1)); err == nil || !strings.Contains(err.Error(), "larger than 4 MiB") {

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,10 +83,58 @@ func TestUntilCompacted(t *testing.T) {
 
 // Another model's call, or one with an id of the script's own, says nothing about the position.
 func TestUntilUnknownCall(t *testing.T) {
-	for _, id := range []string{"toolu_1", "call_5_1_1", "call_1_9_1"} {
+	for _, id := range []string{"toolu_1", "call_5_1_1", "call_1_9_1", "call_3_1_1", "call_1_5_1"} {
 		_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 3, Last: &model.Past{CallID: id}}, nil)
 		if err == nil || !strings.Contains(err.Error(), "a last call of this script") {
 			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+// Only the result of the task's last call ends a turn that is repeated: as the messages show it, else as it was recorded.
+func TestUntilLastResult(t *testing.T) {
+	tool := func(id, text string) model.Message {
+		return model.Message{Role: model.RoleTool, CallID: id, Text: text}
+	}
+	for _, tt := range []struct {
+		name     string
+		recorded string
+		messages []model.Message
+		want     string
+	}{
+		{"recorded", "ready", nil, "go"},
+		{"not yet", "no", nil, "poll"},
+		{"as it is shown", "no", []model.Message{tool("call_2_2_1", "ready"), tool("call_1_0_0", "no")}, "go"},
+		{"of another call", "no", []model.Message{tool("call_1_0_0", "ready")}, "poll"},
+		{"in the user's words", "no", []model.Message{{Role: model.RoleUser, CallID: "call_2_2_1", Text: "ready"}}, "poll"},
+	} {
+		r := model.Request{Turn: 3, Messages: tt.messages, Last: &model.Past{CallID: "call_2_2_1", Result: tt.recorded}}
+		if reply, err := mustParse(t, looped).Ask(t.Context(), r, nil); err != nil || reply.Text != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.name, reply.Text, err, tt.want)
+		}
+	}
+}
+
+// A request that the script does not foresee is a mismatch at its last turn.
+func TestNoSuchTurn(t *testing.T) {
+	for _, tt := range []struct {
+		script string
+		turn   int
+		line   int
+		want   string
+	}{
+		{"turns: []", 0, 1, "no further request after the script's last turn"},
+		{"turns: []", -1, 1, "a turn from 0 on"},
+		{"turns:\n  - reply: a\n", 1, 2, "no further request after the script's last turn"},
+		{looped, 9, 7, "no further request after the script's last turn"},
+	} {
+		r := model.Request{Turn: tt.turn}
+		if tt.script == looped {
+			r.Last = &model.Past{CallID: "call_2_2_1", Result: "ready"}
+		}
+		_, err := mustParse(t, tt.script).Ask(t.Context(), r, nil)
+		if m := (*Mismatch)(nil); !errors.As(err, &m) || m.Line != tt.line || m.Expected != tt.want {
+			t.Errorf("turn %d of %q: %v", tt.turn, tt.script, err)
 		}
 	}
 }
@@ -95,7 +144,7 @@ func TestWithoutUntilOnlyTheTurnCounts(t *testing.T) {
 	for _, i := range []int{2, 0, 1, 1} {
 		reply, err := m.Ask(context.Background(), model.Request{Turn: i, Messages: []model.Message{
 			{Role: model.RoleAssistant, Calls: []op.Call{{ID: "call_0_2_1", Name: "x", Args: "{}"}}},
-		}}, nil)
+		}, Last: &model.Past{CallID: "toolu_1"}}, nil)
 		if err != nil || reply.Text != "abc"[i:i+1] {
 			t.Errorf("turn %d: %q, %v", i, reply.Text, err)
 		}

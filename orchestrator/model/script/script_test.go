@@ -323,3 +323,86 @@ turns:
 		}
 	}
 }
+
+// TestNothingToExamine: a condition on what the request does not have is not met, and the error says how much there was.
+func TestNothingToExamine(t *testing.T) {
+	long := strings.Repeat("x", sampleChars)
+	for _, tt := range []struct {
+		expect   string
+		messages []model.Message
+		want     string
+	}{
+		{"{on: last, contains: a}", nil, `0 messages, at the end ""`},
+		{"{on: any, contains: a}", nil, "0 messages, none of that kind"},
+		{"{on: result, contains: a}", []model.Message{user("a")}, `1 messages, at the end ""`},
+		{"{contains: a}", []model.Message{user(long)}, `1 messages, at the end "` + long + `"`},
+		{"{contains: a}", []model.Message{user("y" + long)}, `1 messages, at the end "…` + long + `"`},
+	} {
+		_, err := mustParse(t, "turns:\n  - {reply: ok, expect: ["+tt.expect+"]}\n").Ask(t.Context(), model.Request{Messages: tt.messages}, nil)
+		if m := (*Mismatch)(nil); !errors.As(err, &m) || m.Got != tt.want {
+			t.Errorf("%s: %v, want %s", tt.expect, err, tt.want)
+		}
+	}
+	_, err := mustParse(t, "turns:\n  - {reply: '{{n}}', capture: {n: 'op ([0-9]+)'}}\n").Ask(t.Context(), model.Request{}, nil)
+	if m := (*Mismatch)(nil); !errors.As(err, &m) || !strings.Contains(m.Expected, `to match the capture "n"`) {
+		t.Errorf("a capture that finds nothing: %v", err)
+	}
+}
+
+// TestSubagents: a subagent's turns are those of the first entry for its agent whose condition holds.
+func TestSubagents(t *testing.T) {
+	m := mustParse(t, `
+turns: [{reply: main}]
+subagents:
+  - {agent: coder, when: {contains: tests}, turns: [{reply: tests}, {reply: more}]}
+  - {agent: coder, turns: [{reply: code}]}
+  - {agent: reviewer, turns: [{reply: review}]}
+passes:
+  - {reply: pass}
+`)
+	for _, tt := range []struct {
+		agent, purpose, words string
+		turn                  int
+		want                  string
+	}{
+		{"", "", "write tests", 0, "main"},
+		{"coder", "", "write tests", 0, "tests"},
+		{"coder", "", "write tests", 1, "more"},
+		{"coder", "", "write code", 0, "code"},
+		{"reviewer", "", "write tests", 0, "review"},
+		{"reviewer", model.PurposePass, "write tests", 0, "pass"},
+		{"tester", "", "write tests", 0, ""},
+	} {
+		r := model.Request{Agent: tt.agent, Purpose: tt.purpose, Turn: tt.turn, Messages: []model.Message{user(tt.words)}}
+		reply, err := m.Ask(t.Context(), r, nil)
+		if reply.Text != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%+v: %q, %v", tt, reply.Text, err)
+		}
+		if mis := (*Mismatch)(nil); tt.want == "" && (!errors.As(err, &mis) || mis.Expected != "an entry of `subagents` to match") {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
+// TestStatus: an endpoint's statuses are faults of a kind, some of which pass.
+func TestStatus(t *testing.T) {
+	for status, want := range map[int]struct {
+		kind      model.FaultKind
+		retryable bool
+	}{
+		400: {model.FaultHTTP, false}, 401: {model.FaultRefused, false}, 404: {model.FaultRefused, false}, 405: {model.FaultHTTP, false}, 408: {model.FaultHTTP, true},
+		409: {model.FaultHTTP, true}, 410: {model.FaultHTTP, false}, 413: {model.FaultOverflow, false}, 425: {model.FaultHTTP, true}, 429: {model.FaultHTTP, true},
+		499: {model.FaultHTTP, false}, 500: {model.FaultHTTP, true}, 529: {model.FaultHTTP, true},
+	} {
+		_, err := mustParse(t, fmt.Sprintf("turns: [{fault: {status: %d}}]", status)).Ask(t.Context(), model.Request{}, nil)
+		if f := model.AsFault(err); f == nil || f.Kind != want.kind || f.Retryable != want.retryable {
+			t.Errorf("status %d: %+v, want %+v", status, f, want)
+		}
+	}
+	for body, want := range map[string]model.FaultKind{"400, body: context_length_exceeded": model.FaultOverflow, "422, body: context_length_exceeded": model.FaultHTTP} {
+		_, err := mustParse(t, "turns: [{fault: {status: "+body+"}}]").Ask(t.Context(), model.Request{}, nil)
+		if f := model.AsFault(err); f == nil || f.Kind != want {
+			t.Errorf("status %s: %+v, want %s", body, f, want)
+		}
+	}
+}
