@@ -63,14 +63,19 @@ func (r *Repo) path(id string) string {
 	return filepath.Join(r.dir, hex.EncodeToString(sum[:8])+".json")
 }
 
+// askFirst adds the identity that is known at a cost.
+func (r *Repo) askFirst() {
+	if id := r.first(); id != "" {
+		r.ids = append(r.ids, id)
+	}
+}
+
 // read reads the repository's file and returns its path.
 func (r *Repo) read() (string, error) {
 	known := func(id string) bool { _, err := os.Stat(r.path(id)); return err == nil }
 	at := slices.IndexFunc(r.ids, known)
 	if at < 0 {
-		if id := r.first(); id != "" {
-			r.ids = append(r.ids, id)
-		}
+		r.askFirst()
 		at = max(0, slices.IndexFunc(r.ids, known))
 	}
 	r.file = file{}
@@ -113,8 +118,8 @@ func (r *Repo) change(do func()) error {
 	if err != nil {
 		return err
 	}
-	if id := r.first(); len(r.IDs) == 0 && id != "" && !slices.Contains(r.ids, id) {
-		r.ids = append(r.ids, id)
+	if len(r.IDs) == 0 {
+		r.askFirst()
 	}
 	r.V = version
 	do()
@@ -129,8 +134,8 @@ func (r *Repo) change(do func()) error {
 		err = durable.WriteFile(durable.OS{}, path, append(data, '\n'))
 	}
 	for _, id := range r.ids {
-		if link := r.path(id); err == nil && link != path {
-			if err = os.Symlink(filepath.Base(path), link); errors.Is(err, fs.ErrExist) {
+		if err == nil {
+			if err = os.Symlink(filepath.Base(path), r.path(id)); errors.Is(err, fs.ErrExist) {
 				err = nil
 			}
 		}

@@ -171,3 +171,45 @@ func TestBadFile(t *testing.T) {
 		}
 	}
 }
+
+// TestIdentities: the identity that is known at a cost is asked where no other is known, and with the first task. Every
+// identity leads to the repository's file, and each is listed once; one without a name leads nowhere.
+func TestIdentities(t *testing.T) {
+	dir, asked := t.TempDir(), 0
+	open := func(first string, ids ...string) *Repo {
+		t.Helper()
+		asked = 0
+		r, err := Open(dir, ".", ids, func() string { asked++; return first })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	add := func(r *Repo, id string) {
+		t.Helper()
+		if err := r.Add(Task{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(open("commit:1", "remote:a"), "t1")
+	for _, ids := range [][]string{{"remote:a"}, {"remote:a", "remote:b"}, {"remote:c", "remote:a"}} {
+		r := open("commit:1", ids...)
+		add(r, "t2")
+		if asked > 0 || len(r.Tasks) > 2 {
+			t.Errorf("%q: asked %d times, %d tasks", ids, asked, len(r.Tasks))
+		}
+	}
+	add(open("", "dir:x"), "t3")
+	if r := open("", "dir:y"); len(r.Tasks) > 0 || asked != 1 {
+		t.Errorf("two repositories without a commit share %d tasks", len(r.Tasks))
+	}
+	for _, id := range []string{"remote:a", "remote:b", "remote:c", "commit:1"} {
+		r := open("", id)
+		if want := []string{"remote:a", "commit:1", "remote:b", "remote:c"}; !slices.Equal(r.IDs, want) || len(r.Tasks) != 2 || asked > 0 {
+			t.Errorf("%s leads to %q with %d tasks", id, r.IDs, len(r.Tasks))
+		}
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*.json")); len(files) != 5 {
+		t.Errorf("files: %q", files)
+	}
+}
