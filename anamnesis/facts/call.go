@@ -190,7 +190,7 @@ func (p *command) lacking(text string) string {
 		}
 	}
 	for _, m := range noModule().FindAllStringSubmatch(text, -1) {
-		if m[1] != "" && m[1] == p.module() {
+		if m[1] == module(p.words) {
 			return "module " + m[1]
 		}
 	}
@@ -198,9 +198,9 @@ func (p *command) lacking(text string) string {
 }
 
 // module returns NAME of python -m NAME.
-func (p *command) module() string {
-	if at := slices.Index(p.words, "-m"); at > 0 && at+1 < len(p.words) && python().MatchString(p.words[0]) {
-		return p.words[at+1]
+func module(words []string) string {
+	if at := slices.Index(words, "-m"); at > 0 && at+1 < len(words) && python().MatchString(words[0]) {
+		return words[at+1]
 	}
 	return ""
 }

@@ -54,6 +54,17 @@ func TestEnds(t *testing.T) {
 		{"cat > a.py <<'EOF'\npytest: command not found\nEOF\npython a.py", 0, "fine", "cat:o python:o"},
 		{"python a.py", 0, "Traceback (most recent call last):\nValueError: x", "python:."},
 		{"grep -r x src", 1, "", "grep:."},
+		{"cat gone", 1, "cat: gone: No such file or directory", "cat:f"},
+		{"env", 0, "A=b", "env:o"},
+		{"ls | xargs jq .", 0, "{}", "ls:. xargs:o"},
+		{"echo done", 0, "done", "echo:o"},
+		{"bash -c 'make all' | tail -1", 0, "fine", "make:."},
+		{"bash -c 'tox'; ls", 0, "fine", "tox:. ls:o"},
+		{"pytest -q", 1, "bash: my-pytest: command not found", "pytest:f"},
+		{"ls src", 2, "ls: No such file or directory", "ls:f"},
+		{"bin/run.sh", 127, "bash: bin/run.sh: No such file or directory", "bin/run.sh:m"},
+		{"bin/run.sh", 1, "bin/run.sh: line 3: oops", "bin/run.sh:f"},
+		{"python -m", 2, "Argument expected for -m\nNo module named x", "python:f"},
 	} {
 		c := call(tt.exit, tt.command, tt.text)
 		var got []string
@@ -69,10 +80,20 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	// Without an exit code the output decides, and a call that was stopped says nothing.
-	for text, want := range map[string]rune{"EXECUTION TIMED OUT": timeout, "[interrupted: the command and everything it had started were ended]": unclear, "fine": ok, "Error: no such thing": failed} {
-		c := Call{Output: failure.Output{Command: "./gen.sh", Text: text}}
-		if got := commands(&c)[0].end; got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
+	const bad = "Error: no such thing"
+	for _, tt := range []struct {
+		command, text string
+		failed        bool
+		want          rune
+	}{
+		{"./gen.sh", "EXECUTION TIMED OUT", false, timeout},
+		{"./gen.sh", "[interrupted: the command and everything it had started were ended]", false, unclear},
+		{"./gen.sh", "fine", false, ok}, {"./gen.sh", bad, false, failed}, {"./gen.sh", "fine", true, failed},
+		{"cat build.log", "fine", false, ok}, {"cat build.log", bad, false, unclear}, {"cat build.log", bad, true, failed},
+	} {
+		c := Call{Output: failure.Output{Command: tt.command, Text: tt.text, Error: tt.failed}}
+		if got := commands(&c)[0].end; got != tt.want {
+			t.Errorf("%s, %s: %q, want %q", tt.command, tt.text, got, tt.want)
 		}
 	}
 }
@@ -107,6 +128,15 @@ func TestRunnerName(t *testing.T) {
 		"sympy/bin/test x":               "sympy/bin/test",
 		"java -jar junit.jar":            "",
 		"cargo test -p x":                "cargo test",
+		"./manage.py -v 2 test app":      "./manage.py -v 2 test",
+		"sympy/bin/test test":            "sympy/bin/test",
+		"./deploy --test":                "",
+		"node a.js":                      "",
+		"java org.junit.JUnitCore A":     "java",
+		"echo JUnit":                     "",
+		"python -i":                      "",
+		"python -m":                      "",
+		"php -r test":                    "",
 	} {
 		if got := runnerName(strings.Fields(line)); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)

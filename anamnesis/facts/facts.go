@@ -91,7 +91,7 @@ func Count(tasks []Task) []Fact {
 	var out []Fact
 	for k := range suggested {
 		f := Fact{Kind: k.kind, Match: k.match}
-		if f.count(tasks, byProgram); 5*f.Seen >= 4*f.Of && !strings.HasSuffix(f.recent, "--") {
+		if f.count(tasks, byProgram); f.Seen > 0 && 5*f.Seen >= 4*f.Of && !strings.HasSuffix(f.recent, "--") {
 			out = append(out, f)
 		}
 	}
@@ -254,7 +254,7 @@ func (f *Fact) count(tasks []Task, byProgram map[string][]entry) {
 	if dir, n := most(dirs); 2*n > placed {
 		f.Dir = dir
 	}
-	if setup, n := most(setups); f.Kind == Works && n >= 2 && 5*n >= 4*f.Seen {
+	if setup, n := most(setups); f.Kind == Works && 5*n >= 4*f.Seen {
 		f.Setup, f.SetupN = setup, n
 	}
 }

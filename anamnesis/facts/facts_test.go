@@ -65,6 +65,14 @@ func TestCount(t *testing.T) {
 		"no printable name":                {repeat(2, call(124, "python a.py \x1b[31m", "")), ""},
 		"a backtick ends no quote":         {repeat(2, call(124, "python a.py `x`", "")), ""},
 		"refused":                          {repeat(2, Call{Output: refused("pytest")}), ""},
+		"options before the last word":     {repeat(2, call(1, "mvn -q test", "BUILD FAILURE"), call(1, "mvn -q", "BUILD FAILURE")), "never mvn test 2/2"},
+		"a test that passed once":          {append(repeat(4, failing), []Call{call(0, "pytest -v", "PASSED tests/test_io.py::test_locale\n1 passed in 0.1s")}, []Call{pytestRan}, []Call{pytestRan}), "works pytest 7/7; fails_anyway tests/test_io.py::test_locale 4/5"},
+		"what two of two needed":           {repeat(2, call(0, "npm ci", ""), call(0, "npm test", "Tests: 2 passed, 2 total")), "works npm test 2/2 after npm ci 2"},
+		"an installation that failed":      {repeat(2, call(1, "npm ci", "npm ERR! no network"), call(0, "npm test", "Tests: 2 passed, 2 total")), "works npm test 2/2"},
+		"the last command met the limit":   {repeat(2, call(124, "make deps && python slow.py", "")), "timeout python slow.py 2/2"},
+		"a refused change":                 {repeat(2, Call{Output: refused("sed -i s/a/b/ a.py")}, failing), "works pytest 2/2; fails_anyway tests/test_io.py::test_locale 2/2"},
+		"fails after a look and a run":     {repeat(2, call(0, "cat a.py", ""), pytestRan, failing), "works pytest 2/2; fails_anyway tests/test_io.py::test_locale 2/2"},
+		"a runner with a very long path":   {repeat(2, call(0, strings.Repeat("d/", maxWordBytes)+"bin/test a", "Ran 2 tests")), ""},
 	} {
 		var got []string
 		for _, f := range Count(tasks(tt.tasks...)) {
@@ -94,6 +102,18 @@ func TestPlace(t *testing.T) {
 	if all = Count(tasks(half...)); len(all) != 1 || all[0].Dir != "" {
 		t.Errorf("half of the runs are elsewhere: %+v", all)
 	}
+	most := append(append(repeat(3, runs("cd web && tox")), repeat(2, runs("cd lib && tox"))...), []Call{call(1, "cd lib && tox", "no tox.ini")})
+	if all = Count(tasks(most...)); len(all) != 1 || all[0].Dir != "web" || all[0].Of != 6 {
+		t.Errorf("where it failed is no place to run it: %+v", all)
+	}
+	if all = Count(tasks(repeat(2, runs("mkdir build && tox"))...)); len(all) != 1 || all[0].Dir != "" {
+		t.Errorf("what was made is no place: %+v", all)
+	}
+	below := runs("cd /srv/../opt && tox")
+	below.Dir = "web"
+	if all = Count(tasks(repeat(2, below)...)); len(all) != 1 || all[0].Dir != "/opt" {
+		t.Errorf("an absolute place: %+v", all)
+	}
 }
 
 // TestSource: a reader is told the last tasks behind a fact, and no environment that another says more of. What stays
@@ -105,7 +125,17 @@ func TestSource(t *testing.T) {
 	}
 	list[3].Env = "linux Python 3.9"
 	f := Count(list)[0]
-	if s := f.Source(); !strings.HasSuffix(s, " on linux Python 3.9: t4 t5 t6 t7 t8 t9 t10 t11 t12 t13 and 3 earlier") {
+	if s := f.Source(); !strings.HasSuffix(s, " on linux Python 3.9: t4 t5 t6 t7 t8 t9 t10 t11 t12 t13 and 3 earlier") || strings.Contains(s, " by ") {
+		t.Error(s)
+	}
+	list[0].Agent, list[1].Agent, list[2].Agent = "codex", "qwen", "codex"
+	if s := Count(list[:10])[0].Source(); !strings.HasSuffix(s, " by codex, qwen on linux Python 3.9: t1 t2 t3 t4 t5 t6 t7 t8 t9 t10") {
+		t.Error(s)
+	}
+	if s := Count(list[:4])[0].Brief(); !strings.Contains(s, "at least 4 tasks") {
+		t.Error(s)
+	}
+	if s := (&Fact{Kind: Missing, Match: "jq", Seen: 9, Line: "It is in /opt."}).Brief(); s != "It is in /opt." {
 		t.Error(s)
 	}
 	if want := "Not installed, and no task made it work: `pytest`, in at least 8 tasks on linux Python 3.9."; f.Brief() != want {
@@ -171,6 +201,7 @@ func TestRepeats(t *testing.T) {
 		{Works, "python3 -m pytest", Works, "pytest", true}, {Works, "poetry run pytest", Works, "pytest", true}, {Works, "pytest", Works, "poetry run pytest", false},
 		{Never, "mvn test", Missing, "mvn", true}, {Never, "mvn test", Missing, "mv", false}, {Never, "gradle test", Missing, "mvn", false},
 		{Never, "sub/mvnw test", Never, "mvnw test", true}, {Never, "mvnw test", Never, "sub/mvnw test", false}, {Never, "mvn test", Never, "mvn test", false}, {Never, "mvn", Never, "mvn test", false}, {Never, "mvn test", Never, "gradle test", false},
+		{Works, "npm test", Works, "yarn test", false}, {Timeout, "sub/mvnw test", Never, "mvnw test", false},
 		{Missing, "mvn", Never, "mvn", false}, {Missing, "mvn", Missing, "mvn", false}, {Works, "mvn", Missing, "mvn", false}, {Works, "mvn test", Never, "mvn test", false}, {Never, "mvn test", Works, "mvn test", false},
 		{Timeout, "mvn test", Missing, "mvn", false}, {Timeout, "mvn test", Never, "mvn test", false}, {FailsAnyway, "a", FailsAnyway, "a", false},
 	} {
@@ -178,5 +209,141 @@ func TestRepeats(t *testing.T) {
 		if got := f.repeats([]Fact{{Kind: Works, Match: "unrelated"}, {Kind: tt.earlier, Match: tt.said}}); got != tt.want {
 			t.Errorf("%s %q after %s %q: %v", tt.kind, tt.match, tt.earlier, tt.said, got)
 		}
+	}
+}
+
+// TestArguments: a fact of what runs tests says what kind of argument it was given first.
+func TestArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"tox": "", "tox -v": "", "tox -v/a": "", "tox 'a$b'": "", "tox 'a*'": "", "tox core/a": "FILE", "tox A.java": "FILE",
+		"tox smoke": "LABEL", "tox app.test_x": "LABEL", "tox app.tests": "LABEL", "tox smoke && tox a.py": "LABEL",
+	} {
+		all := Count(tasks(repeat(2, call(0, strings.Split(line, " && ")[0], "Ran 2 tests"), call(0, line, "Ran 2 tests"))...))
+		if len(all) != 1 || all[0].Args != want {
+			t.Errorf("%s: %+v, want %q", line, all, want)
+		}
+	}
+	if all := Count(tasks(append(repeat(4, call(1, "tox a.py", "no tox.ini")), []Call{call(0, "tox a.py", "Ran 2 tests")})...)); len(all) != 1 || all[0].Args != "" {
+		t.Errorf("of what never runs: %+v", all)
+	}
+}
+
+// TestSetup: of several things that were installed before each run, the first six count, and one of them is told, always the same.
+func TestSetup(t *testing.T) {
+	var calls []Call
+	for _, line := range []string{"pip install f", "pip install e", "pip install d", "pip install c", "pip install b", "pip install b", "npm ci", "apk add a", "tox"} {
+		calls = append(calls, call(0, line, "Ran 2 tests"))
+	}
+	for range 10 {
+		if all := Count(tasks(repeat(2, calls...)...)); len(all) != 1 || all[0].words() != "`tox` (2 of 2, after `npm ci` in 2)" {
+			t.Fatalf("%+v", all)
+		}
+	}
+}
+
+// TestRoom: what is told fits its limit exactly: the last byte counts, for a user's lines and for facts.
+func TestRoom(t *testing.T) {
+	line := func(n int) Fact { return Fact{Kind: Missing, Match: "jq", Line: strings.Repeat("x", n)} }
+	fact := func(n int) Fact { return Fact{Kind: Timeout, Match: strings.Repeat("x", n), Seen: 2, Of: 2} }
+	for name, of := range map[string]func(int) Fact{"a line": line, "a fact": fact} {
+		n := 0
+		for ; n < bytesPerToken*maxTokens; n++ {
+			if _, told := Tell([]Fact{of(n + 1)}, World{}); len(told) == 0 {
+				break
+			}
+		}
+		if text, _ := Tell([]Fact{of(n)}, World{}); len(text) != bytesPerToken*maxTokens {
+			t.Errorf("%s of %d bytes makes %d bytes", name, n, len(text))
+		}
+	}
+	if text, told := Tell([]Fact{{Kind: Works, Match: "tox"}}, World{}); len(told) != 1 || strings.Contains(text, "\n\n") {
+		t.Errorf("without a line: %q", text)
+	}
+}
+
+// TestGone: what runs tests, or takes too long, is not told if its script is gone; what never ran is.
+func TestGone(t *testing.T) {
+	w := World{File: func(name string) bool { return name == "web/a.py" || name == "top.py" }}
+	for _, tt := range []struct {
+		fact Fact
+		told bool
+	}{
+		{Fact{Kind: Works, Match: "bin/test"}, false}, {Fact{Kind: Timeout, Match: "python b.py"}, false},
+		{Fact{Kind: Works, Match: "python a.py", Dir: "web"}, true}, {Fact{Kind: Works, Match: "python top.py", Dir: "web"}, true},
+		{Fact{Kind: Works, Match: "pytest"}, true}, {Fact{Kind: Never, Match: "./gradlew test"}, true}, {Fact{Kind: FailsAnyway, Match: "a.py::t"}, true},
+	} {
+		if _, told := Tell([]Fact{tt.fact}, w); (len(told) == 1) != tt.told {
+			t.Errorf("%s: told %v", tt.fact.ID(), told)
+		}
+	}
+}
+
+// TestDead: that no task made it work is said where all tried and five or more did.
+func TestDead(t *testing.T) {
+	for n, want := range map[int]string{4: "Not installed: ", 5: "Not installed, and no task made it work: "} {
+		f := Count(tasks(repeat(n, noPytest)...))[0]
+		if got := f.String(); got != want+f.words() {
+			t.Errorf("%d tasks: %s", n, got)
+		}
+	}
+}
+
+// TestFind: a user names a fact by its ID, or by its words where one fact has them.
+func TestFind(t *testing.T) {
+	list := []Fact{{Kind: Works, Match: "tox"}, {Kind: Never, Match: "tox"}, {Kind: Missing, Match: "jq"}}
+	for name, want := range map[string]string{"never:tox": "never:tox", "works:tox": "works:tox", "jq": "missing:jq", "tox": "", "mvn": ""} {
+		got := ""
+		if f := Find(list, name); f != nil {
+			got = f.ID()
+		}
+		if got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestBounds: of a task a bounded number of commands, words and tests is kept.
+func TestBounds(t *testing.T) {
+	var l Log
+	for i := range maxCommands + 1 {
+		l.Add(call(0, fmt.Sprint("make t", i), "fine"))
+	}
+	l.Add(call(1, "make t0", "failed"))
+	if len(l.Commands) != maxCommands || l.Commands[0].Ends != "of" || l.Commands[maxCommands-1].Words != fmt.Sprint("make t", maxCommands-1) {
+		t.Errorf("%d commands, %+v", len(l.Commands), l.Commands[0])
+	}
+	for n, want := range map[int]string{maxWordBytes: "make x y", maxWordBytes + 1: "make x"} {
+		var l Log
+		y := strings.Repeat("y", n-len("make x "))
+		l.Add(call(0, "make x "+y, "fine"))
+		if got := strings.ReplaceAll(l.Commands[0].Words, strings.Repeat("y", n-len("make x ")), "y"); got != want {
+			t.Errorf("of %d bytes: %q", n, got)
+		}
+	}
+	l = Log{}
+	for _, line := range []string{"bash -c 'make | tail'", "ls", "cd x"} {
+		l.Add(call(0, line, "fine"))
+	}
+	if len(l.Commands) > 0 {
+		t.Errorf("says nothing of the project: %+v", l.Commands)
+	}
+	l = Log{}
+	failing := func(names ...string) Call {
+		var out strings.Builder
+		for _, name := range names {
+			fmt.Fprintf(&out, "FAILED a.py::%s - x\n", name)
+		}
+		return call(1, "pytest", out.String()+"9 failed in 0.1s")
+	}
+	fits := strings.Repeat("x", maxWordBytes-len("a.py::"))
+	l.Add(failing("one", "one", "_FailedTest", fits, fits+"x"))
+	if want := []string{"a.py::one", "a.py::" + fits}; fmt.Sprint(l.Failed) != fmt.Sprint(want) || len(l.Passed) > 0 {
+		t.Errorf("failed %q, passed %q", l.Failed, l.Passed)
+	}
+	for i := range maxTests {
+		l.Add(failing(fmt.Sprint("more", i)))
+	}
+	if len(l.Failed) != maxTests || len(l.Before) != maxTests {
+		t.Errorf("%d tests, %d of them failed before", len(l.Failed), len(l.Before))
 	}
 }

@@ -69,7 +69,7 @@ func (r *Record) Task(top string) (Task, bool) {
 	}
 	for i := range t.Commands {
 		c := &t.Commands[i]
-		if rel, err := filepath.Rel(top, c.Dir); filepath.IsAbs(c.Dir) && err == nil && filepath.IsLocal(rel) {
+		if rel, _ := filepath.Rel(top, c.Dir); filepath.IsLocal(rel) {
 			if c.Dir = rel; rel == "." {
 				c.Dir = ""
 			}

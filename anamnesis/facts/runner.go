@@ -27,7 +27,7 @@ func runnerName(words []string) string {
 		return ""
 	}
 	name := path.Base(words[0])
-	for n := 1; n <= min(2, len(words)-1); n++ {
+	for n := 1; n <= min(2, len(words)); n++ {
 		if launcher().MatchString(strings.Join(words[:n], " ")) {
 			if inner := runnerName(words[n:]); inner != "" {
 				return strings.Join(words[:n], " ") + " " + inner
@@ -59,19 +59,16 @@ func runnerName(words []string) string {
 
 // scriptRunner names a runner that an interpreter runs.
 func scriptRunner(words []string) string {
-	if at := slices.Index(words, "-m"); at > 0 && at+1 < len(words) && modules[words[at+1]] {
-		return words[0] + " -m " + words[at+1]
+	if name := module(words); modules[name] {
+		return words[0] + " -m " + name
 	}
 	at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") })
-	if at < 0 {
-		return ""
-	}
-	script := strings.TrimPrefix(words[at+1], "./")
+	script := strings.TrimPrefix(words[at+1], "./") // without one, the interpreter itself, which names no runner
 	base := path.Base(script)
 	switch {
 	case testScript(script):
 		return words[0] + " " + script
-	case (base == "manage.py" || base == "setup.py" || base == "artisan") && slices.Contains(words[at+1:], "test"):
+	case (base == "manage.py" || base == "setup.py" || base == "artisan") && slices.Contains(words, "test"):
 		return words[0] + " " + script + " test"
 	}
 	return ""

@@ -68,7 +68,7 @@ type Log struct {
 
 // Add counts a call in.
 func (l *Log) Add(c Call) {
-	if c.Refused || c.Command == "" {
+	if c.Refused {
 		return
 	}
 	list := commands(&c)
@@ -160,7 +160,7 @@ func collect(list []string, pattern *regexp.Regexp, text string) []string {
 }
 
 func join(dir, to string) string {
-	if dir == "" || path.IsAbs(to) {
+	if path.IsAbs(to) {
 		return path.Clean(to)
 	}
 	return path.Join(dir, to)

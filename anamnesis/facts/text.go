@@ -57,7 +57,7 @@ func (h *heading) fits(f *Fact) bool {
 func Tell(all []Fact, w World) (text string, told []Fact) {
 	lines, room := []string{intro}, bytesPerToken*maxTokens-len(intro)
 	for _, f := range all {
-		if n := len(f.Line) + 1; n > 1 && n <= room {
+		if n := len(f.Line) + 1; f.Line != "" && n <= room {
 			lines, told, room = append(lines, f.Line), append(told, f), room-n
 		}
 	}
