@@ -73,7 +73,7 @@ func Fit(data []byte) (p op.Part, description string, err error) {
 		return p, "", fmt.Errorf("it is damaged: %w", err)
 	}
 	p = op.Part{Kind: op.PartImage, MIME: "image/" + format, Width: img.Bounds().Dx(), Height: img.Bounds().Dy(), Base64: data}
-	was, turned := fmt.Sprintf("%dx%d pixels", p.Width, p.Height), orientation(format, data)
+	was, turned := fmt.Sprintf("%dx%d pixels", p.Width, p.Height), orientation(data)
 	_, cmyk := img.(*image.CMYK) // some providers show its colours inverted
 	if max(p.Width, p.Height) <= MaxSide && len(data) <= MaxBytes && turned == 1 && !cmyk && format != "gif" {
 		return p, describe(p), nil
@@ -143,12 +143,9 @@ func encode(p *op.Part, img image.Image, from string) error {
 
 // orientation returns the EXIF orientation of a JPEG, 1 to 8; 1 is upright. Cameras store
 // pictures as the sensor sees them, and not every provider turns them.
-func orientation(format string, data []byte) int {
+func orientation(data []byte) int {
 	turned := 1
-	if format != "jpeg" {
-		return turned
-	}
-	// Damaged metadata does not make a picture unreadable.
+	// Damaged metadata does not make a picture unreadable, and other formats have none that is read.
 	_, _ = imagemeta.Decode(imagemeta.Options{
 		R: bytes.NewReader(data), ImageFormat: imagemeta.JPEG, Sources: imagemeta.EXIF, Timeout: time.Second,
 		ShouldHandleTag: func(tag imagemeta.TagInfo) bool { return tag.Tag == "Orientation" },

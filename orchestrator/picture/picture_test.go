@@ -95,6 +95,11 @@ const headEnd = 8 + 12 + 13
 func TestFit(t *testing.T) {
 	t.Parallel()
 	small := pngOf(t, 30, 20, red)
+	noted := func(size int) []byte { // with a text that makes it as large
+		chunk := append(binary.BigEndian.AppendUint32(nil, uint32(size-len(small)-12)), "tEXt"...)
+		chunk = append(chunk, make([]byte, size-len(small)-12)...)
+		return slices.Insert(bytes.Clone(small), headEnd, binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))...)
+	}
 	for name, tc := range map[string]struct {
 		in   []byte
 		want string // its description
@@ -105,6 +110,13 @@ func TestFit(t *testing.T) {
 		"a WebP":                                {[]byte(webp), "image/webp, 1x1 pixels", true},
 		"an upright JPEG":                       {turnedJPEG(t, 1), "image/jpeg, 64x32 pixels", true},
 		"a turned JPEG":                         {turnedJPEG(t, 6), "image/jpeg, 32x64 pixels", false},
+		"a JPEG turned in no known way":         {turnedJPEG(t, 9), "image/jpeg, 64x32 pixels", true},
+		"a JPEG that is not turned":             {turnedJPEG(t, 0), "image/jpeg, 64x32 pixels", true},
+		"a JPEG turned over its corner":         {turnedJPEG(t, 5), "image/jpeg, 32x64 pixels", false},
+		"a PNG as large as can be sent":         {pngOf(t, MaxSide, 1, red), "image/png, 2000x1 pixels", true},
+		"a PNG with a text":                     {noted(9_000), "image/png, 30x20 pixels", true},
+		"a PNG as heavy as can be sent":         {noted(MaxBytes), "image/png, 30x20 pixels", true},
+		"a PNG, a byte too heavy":               {noted(MaxBytes + 1), "image/png, 30x20 pixels", false},
 		"a CMYK JPEG":                           {cmyk(), "image/jpeg, 8x8 pixels", false},
 		"an animated GIF":                       {animated(t), "image/png, 20x10 pixels", false},
 		"a large PNG":                           {pngOf(t, 4_000, 30, red), "image/png, 2000x15 pixels", false},
@@ -116,6 +128,9 @@ func TestFit(t *testing.T) {
 		if err != nil || !strings.HasPrefix(description, tc.want) || bytes.Equal(p.Base64, tc.in) != tc.same || len(p.Base64) > MaxBytes {
 			t.Errorf("%s: %q, %d bytes, %v; want %s", name, description, len(p.Base64), err, tc.want)
 			continue
+		}
+		if first := strings.HasSuffix(description, ", its first frame"); first != (name == "an animated GIF") {
+			t.Errorf("%s: %q", name, description)
 		}
 		config, format, err := image.DecodeConfig(bytes.NewReader(p.Base64))
 		if err != nil || "image/"+format != p.MIME || config.Width != p.Width || config.Height != p.Height {
@@ -139,6 +154,9 @@ func TestFitRefuses(t *testing.T) {
 		"a bomb":          {bomb(30_000, 30_000), "it has 30000x30000 pixels, at most 50 million are decoded"},
 		"a wrong pixel":   {slices.Replace(bytes.Clone(whole), headEnd+20, headEnd+21, ^whole[headEnd+20]), "it is damaged"},
 		"no pixels":       {bomb(0, 10), "it is damaged"},
+		"no width":        {[]byte("GIF89a\x00\x00\x05\x00\x00\x00\x00"), "it has 0x5 pixels"},
+		"no height":       {[]byte("GIF89a\x05\x00\x00\x00\x00\x00\x00"), "it has 5x0 pixels"},
+		"no image":        {append([]byte("GIF8"), make([]byte, MaxFileBytes-4)...), "it is damaged"},
 		"a large file":    {append(bytes.Clone(whole), make([]byte, MaxFileBytes)...), "at most 67108864 are read"},
 	} {
 		if _, _, err := Fit(tc.in); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -170,4 +188,15 @@ func TestUpright(t *testing.T) {
 
 func opposite(side string) string {
 	return map[string]string{"left": "right", "right": "left", "top": "bottom", "bottom": "top"}[side]
+}
+
+// TestFormat: the first twelve bytes declare a format.
+func TestFormat(t *testing.T) {
+	for head, want := range map[string]string{
+		"": "", webp[:12]: "webp", webp[:11]: "", "RIFFxxxxWAVE": "", "riffxxxxWEBP": "", "GIF87a": "gif", "\xff\xd8\xff": "jpeg", "\x89PNG\r\n\x1a\n": "png", "\x89PNG": "",
+	} {
+		if got := Format([]byte(head)); got != want {
+			t.Errorf("%q: %q, want %q", head, got, want)
+		}
+	}
 }
