@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,13 +25,12 @@ import (
 const (
 	kindBits = 3
 	seqBits  = 32
-	version  = 3
+	version  = 4
 	tables   = `
 CREATE TABLE tasks(n INTEGER PRIMARY KEY, id TEXT UNIQUE, stamp TEXT, last INTEGER, mark TEXT, dir TEXT, repo TEXT, title TEXT,
 	agent TEXT, jumps INTEGER, began INTEGER, changed INTEGER);
 CREATE VIRTUAL TABLE texts USING fts5(words, step UNINDEXED, time UNINDEXED, text UNINDEXED,
-	content='', contentless_delete=1, contentless_unindexed=1, tokenize="ascii tokenchars '_'");
-PRAGMA user_version = 3`
+	content='', contentless_delete=1, contentless_unindexed=1, tokenize="ascii tokenchars '_'");`
 )
 
 // row is what the index knows of a task: last is its last operation, mark tells that from another stream's.
@@ -86,7 +86,7 @@ func connect(ctx context.Context, h taskdir.Home, name string) (*index, error) {
 	err = x.change(ctx, func(tx *sql.Tx) (err error) {
 		var v int
 		if err = tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v); err == nil && v == 0 {
-			_, err = tx.ExecContext(ctx, tables)
+			_, err = tx.ExecContext(ctx, fmt.Sprintf("%s\nPRAGMA user_version = %d", tables, version))
 		} else if err == nil && v != version {
 			err = errOther
 		}
@@ -239,6 +239,8 @@ func (r *row) note(o *op.Op) {
 		if b.Origin.Imported() { // all its operations were written by the import
 			r.began = b.Origin.Began.Unix()
 		}
+	case *op.TaskResumed:
+		r.dir = cmp.Or(b.Dir, r.dir)
 	case *op.UserSaid:
 		if r.title == "" {
 			r.title = taskdir.Title(b.Text)

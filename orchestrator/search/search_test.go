@@ -155,6 +155,12 @@ func TestFind(t *testing.T) {
 	if hit := find(t, h, Query{Words: "which port do we use"}).Hits[0]; hit.CanJump {
 		t.Errorf("a subagent's task: %+v", hit)
 	}
+
+	record(t, h, "dates", &op.TaskResumed{Dir: src + "/we/dates"})
+	got := find(t, h, Query{Words: "zone port", Here: src + "/we"}).Hits
+	if len(got) != 1 || got[0].Task != "dates" || got[0].Dir != src+"/we/dates" {
+		t.Errorf("a task that moved there: %+v", got)
+	}
 }
 
 func manyWords(n int) string {
