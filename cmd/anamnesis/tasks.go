@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) tasksCommand() *cobra.Command {
-	var all bool
+	var all, here bool
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List the tasks",
@@ -31,10 +31,18 @@ Tasks of subagents and imported sessions are listed only with --all.`,
 			if !all {
 				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Parent != "" || r.Imported })
 			}
+			if here {
+				project, err := taskdir.ProjectAt(".")
+				if err != nil {
+					return err
+				}
+				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return !project.Has(r.Repo, r.Dir, r.WorktreeOf) })
+			}
 			return a.show(rows, func() { a.out().Tasks(rows) })
 		}),
 	}
 	a.jsonFlag(cmd, "a JSON array")
+	cmd.Flags().BoolVar(&here, "here", false, "tasks of this directory's repository alone")
 	cmd.Flags().BoolVar(&all, "all", false, "include tasks of subagents and imported sessions")
 	return cmd
 }

@@ -20,6 +20,14 @@ func (t *TaskOpened) ParentTask() string {
 	return t.Parent.Task
 }
 
+// WorktreeOf is the directory that the task's was made of, empty if it is the user's own.
+func (t *TaskOpened) WorktreeOf() string {
+	if t.Worktree == nil {
+		return ""
+	}
+	return t.Worktree.From
+}
+
 // ParentAgent is the name of the subagent whose task this is, empty for other tasks.
 func (t *TaskOpened) ParentAgent() string {
 	if t.Parent == nil {

@@ -25,25 +25,26 @@ import (
 const (
 	kindBits = 3
 	seqBits  = 32
-	version  = 4
+	version  = 5
 	tables   = `
-CREATE TABLE tasks(n INTEGER PRIMARY KEY, id TEXT UNIQUE, stamp TEXT, last INTEGER, mark TEXT, dir TEXT, repo TEXT, title TEXT,
-	agent TEXT, jumps INTEGER, began INTEGER, changed INTEGER);
+CREATE TABLE tasks(n INTEGER PRIMARY KEY, id TEXT UNIQUE, stamp TEXT, last INTEGER, mark TEXT, dir TEXT, source TEXT, repo TEXT,
+	title TEXT, agent TEXT, jumps INTEGER, began INTEGER, changed INTEGER);
 CREATE VIRTUAL TABLE texts USING fts5(words, step UNINDEXED, time UNINDEXED, text UNINDEXED,
 	content='', contentless_delete=1, contentless_unindexed=1, tokenize="ascii tokenchars '_'");`
 )
 
-// row is what the index knows of a task: last is its last operation, mark tells that from another stream's.
+// row is what the index knows of a task: last is its last operation, mark tells that from another stream's. source is the
+// directory that a worktree was made of.
 type row struct {
-	n, last, began, changed                  int64
-	id, stamp, mark, dir, repo, title, agent string
-	jumps                                    bool // it has snapshots of its own
+	n, last, began, changed                          int64
+	id, stamp, mark, dir, source, repo, title, agent string
+	jumps                                            bool // it has snapshots of its own
 }
 
-const columns = "n, id, stamp, last, mark, dir, repo, title, agent, jumps, began, changed"
+const columns = "n, id, stamp, last, mark, dir, source, repo, title, agent, jumps, began, changed"
 
 func (r *row) fields() []any {
-	return []any{&r.n, &r.id, &r.stamp, &r.last, &r.mark, &r.dir, &r.repo, &r.title, &r.agent, &r.jumps, &r.began, &r.changed}
+	return []any{&r.n, &r.id, &r.stamp, &r.last, &r.mark, &r.dir, &r.source, &r.repo, &r.title, &r.agent, &r.jumps, &r.began, &r.changed}
 }
 
 // index is an open index.
@@ -127,23 +128,16 @@ func (x *index) update(ctx context.Context, progress func(read, of int)) error {
 	if err != nil {
 		return err
 	}
-	rows, err := x.db.QueryContext(ctx, "SELECT "+columns+" FROM tasks")
+	tasks, err := x.tasks(ctx)
 	if err != nil {
 		return err
 	}
 	known, todo := map[string]row{}, []string{}
-	for rows.Next() {
-		var r row
-		if err := rows.Scan(r.fields()...); err != nil {
-			return err
-		}
+	for _, r := range tasks {
 		known[r.id] = r
 		if _, found := slices.BinarySearch(ids, r.id); !found {
 			todo = append(todo, r.id)
 		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
 	}
 	for _, id := range ids {
 		if stamp := stampOf(x.home, id); stamp != "" && stamp != known[id].stamp {
@@ -158,6 +152,22 @@ func (x *index) update(ctx context.Context, progress func(read, of int)) error {
 	}
 	progress(len(todo), len(todo))
 	return nil
+}
+
+// tasks returns what the index knows of each task.
+func (x *index) tasks(ctx context.Context) (all []row, err error) {
+	rows, err := x.db.QueryContext(ctx, "SELECT "+columns+" FROM tasks")
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		var r row
+		if err := rows.Scan(r.fields()...); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		all = append(all, r)
+	}
+	return all, errors.Join(rows.Err(), rows.Close())
 }
 
 // stampOf returns what changes whenever a task's stream does; empty without a stream.
@@ -232,7 +242,7 @@ func (r *row) note(o *op.Op) {
 	r.changed = o.Time.Unix()
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
-		r.dir, r.repo, r.jumps = b.Dir, b.Repo, b.Parent == nil && !b.Origin.Imported()
+		r.dir, r.source, r.repo, r.jumps = b.Dir, b.WorktreeOf(), b.Repo, b.Parent == nil && !b.Origin.Imported()
 		if b.Origin != nil {
 			r.agent = b.Origin.Agent
 		}

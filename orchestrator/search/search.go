@@ -17,7 +17,6 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/worldstate"
 )
 
 // Query is what is looked for.
@@ -108,13 +107,21 @@ func (f *Found) find(ctx context.Context, x *index, t terms, q Query) error {
 		where += fmt.Sprintf(" AND rowid & %d = %d", 1<<kindBits-1, Failure)
 	}
 	if q.Here != "" {
-		dir, err := taskdir.WorldDir(q.Here)
+		here, err := taskdir.ProjectAt(q.Here)
 		if err != nil {
 			return err
 		}
-		top, _, _ := worldstate.Identity(dir)
-		where += fmt.Sprintf(" AND rowid >> %d IN (SELECT n FROM tasks WHERE substr(dir || '/', 1, length(%[2]s) + 1) = %[2]s || '/' OR repo = %[3]s AND repo LIKE '%%/%%')",
-			seqBits+kindBits, literal(top), literal(worldstate.RepositoryName(dir)))
+		tasks, err := x.tasks(ctx)
+		if err != nil {
+			return err
+		}
+		var within []string
+		for _, r := range tasks {
+			if here.Has(r.repo, r.dir, r.source) {
+				within = append(within, fmt.Sprint(r.n))
+			}
+		}
+		where += fmt.Sprintf(" AND rowid >> %d IN (%s)", seqBits+kindBits, strings.Join(within, ", "))
 	}
 	if !q.Since.IsZero() {
 		where += fmt.Sprintf(" AND rowid >> %d IN (SELECT n FROM tasks WHERE changed >= %d)", seqBits+kindBits, q.Since.Unix())
@@ -127,8 +134,6 @@ func (f *Found) find(ctx context.Context, x *index, t terms, q Query) error {
 	}
 	return nil
 }
-
-func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // rank returns the best text of each task, best task first. Of tasks as good, the latest is first.
 func (x *index) rank(ctx context.Context, match, where string, most int, t terms) ([]Hit, error) {

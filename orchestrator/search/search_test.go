@@ -156,10 +156,11 @@ func TestFind(t *testing.T) {
 		t.Errorf("a subagent's task: %+v", hit)
 	}
 
+	record(t, h, "fork", &op.TaskOpened{Dir: "/forks/one", Worktree: &op.Worktree{From: src + "/we"}}, said("move the port"))
 	record(t, h, "dates", &op.TaskResumed{Dir: src + "/we/dates"})
 	got := find(t, h, Query{Words: "zone port", Here: src + "/we"}).Hits
-	if len(got) != 1 || got[0].Task != "dates" || got[0].Dir != src+"/we/dates" {
-		t.Errorf("a task that moved there: %+v", got)
+	if len(got) != 2 || got[0].Task != "dates" || got[0].Dir != src+"/we/dates" || got[1].Task != "fork" {
+		t.Errorf("a task that moved there and one in a worktree of it: %+v", got)
 	}
 }
 

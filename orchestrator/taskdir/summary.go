@@ -34,6 +34,9 @@ type Summary struct {
 	// it was read from a session file.
 	Agent    string `json:"agent,omitempty"`
 	Imported bool   `json:"imported,omitempty"`
+	// Repo is the name of Dir's repository. WorktreeOf is the directory that Dir was made of for the task, if it was.
+	Repo       string `json:"repo,omitempty"`
+	WorktreeOf string `json:"worktree_of,omitempty"`
 	// Waits describes the wait for a provider that fails; empty if there is none.
 	Waits string `json:"waits,omitempty"`
 	// Asks is the open question to a user; nil if there is none.
@@ -107,6 +110,7 @@ func Summarize(h Home, id string, st *state.State) Summary {
 		waits = o.Text(now)
 	}
 	return Summary{
+		Repo: st.Opened.Repo, WorktreeOf: st.Opened.WorktreeOf(),
 		Waits: waits, Asks: st.Questions.Open(),
 		Agent: agent, Imported: origin.Imported(),
 		Parent: st.Opened.ParentTask(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.Steps.CountEnded(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.Said.First, Request: st.Said.Request,
