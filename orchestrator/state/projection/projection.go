@@ -129,13 +129,7 @@ func (p *Context) Apply(o op.Op) {
 
 // shares splits the tokens of an operation that makes two messages.
 func shares(tok int, a, b string) (int, int) {
-	if a == "" || b == "" {
-		if a == "" {
-			return 0, tok
-		}
-		return tok, 0
-	}
-	first := int(int64(tok) * int64(len(a)) / int64(len(a)+len(b)))
+	first := int(int64(tok) * int64(len(a)) / int64(max(len(a)+len(b), 1)))
 	return first, tok - first
 }
 
@@ -161,10 +155,8 @@ func (p *Context) ask(last uint64) {
 	for n > 0 && p.Entries[n-1].Seq > last && p.Entries[n-1].Msg.Role == model.RoleUser {
 		n--
 	}
-	if n < len(p.Entries) {
-		p.Held = append(slices.Clone(p.Entries[n:]), p.Held...)
-		p.Entries = p.Entries[:n]
-	}
+	p.Held = slices.Concat(p.Entries[n:], p.Held)
+	p.Entries = p.Entries[:n]
 }
 
 func (p *Context) release() {
@@ -371,10 +363,7 @@ func (p *Context) Each(visit func(m model.Message, of []Entry)) {
 		m := model.Message{Role: model.RoleSystem, Text: p.System}
 		visit(m, []Entry{{Seq: 1, Tok: p.SystemTok, Msg: m}})
 	}
-	entries := p.Entries
-	if len(p.Held) > 0 {
-		entries = slices.Concat(p.Entries, p.Held)
-	}
+	entries := slices.Concat(p.Entries, p.Held)
 	for i := 0; i < len(entries); {
 		m, first := entries[i].Msg, i
 		i++
@@ -389,17 +378,11 @@ func (p *Context) Each(visit func(m model.Message, of []Entry)) {
 			continue
 		}
 		visit(m, entries[first:i])
-		if len(m.Calls) == 0 {
-			continue
-		}
 		// Results follow their calls directly. Only the last reply can lack one, and then the
 		// outcome is unknown.
 		first = i
 		for ; i < len(entries) && entries[i].Msg.Role == model.RoleTool; i++ {
 			visit(entries[i].Msg, entries[i:i+1])
-		}
-		if i-first >= len(m.Calls) {
-			continue
 		}
 		for _, c := range m.Calls {
 			if !slices.ContainsFunc(entries[first:i], func(e Entry) bool { return e.Msg.CallID == c.ID }) {
