@@ -61,12 +61,10 @@ func (e *evidence) teaches(ops []uint64) bool {
 // succeeded reports whether at least one operation belongs to a call that
 // succeeded.
 func (e *evidence) succeeded(ops []uint64) bool {
-	for _, seq := range ops {
-		if rec := e.records[seq]; rec != nil && rec.ok() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ops, func(seq uint64) bool {
+		rec := e.records[seq]
+		return rec != nil && rec.ok()
+	})
 }
 
 // noLesson reports whether all calls among the operations failed in a way that

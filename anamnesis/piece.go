@@ -151,35 +151,25 @@ func (r *record) weight() int {
 	return 2
 }
 
+// textHeads say what the text of a record is that is no call.
+var textHeads = map[recordKind]string{
+	recReply: "the agent said", recSaid: "a user said", recNote: "the program noted",
+	recFault: "a model request failed", recBlock: "notes of an earlier jump", recLeft: "the agent left this path",
+}
+
 // render writes the record as quoted evidence of at most about size tokens:
 // each line begins with "| ", so that nothing inside can end the quotation.
 func (r *record) render(size int, count func(string) int) string {
-	var head strings.Builder
 	ops := op.Range{First: r.seq, Last: max(r.seq, r.end)}
-	switch r.kind {
-	case recReply:
-		fmt.Fprintf(&head, "op %s, step %d: the agent said", ops, r.step)
-	case recSaid:
-		fmt.Fprintf(&head, "op %s, step %d: a user said", ops, r.step)
-	case recFault:
-		fmt.Fprintf(&head, "op %s, step %d: a model request failed", ops, r.step)
-	case recBlock:
-		fmt.Fprintf(&head, "op %s, step %d: notes of an earlier jump", ops, r.step)
-	case recLeft:
-		fmt.Fprintf(&head, "op %s, step %d: the agent left this path", ops, r.step)
-	case recNote:
-		fmt.Fprintf(&head, "op %s, step %d: the program noted", ops, r.step)
-	default:
-		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step,
-			quote.Clip(quote.Squash(r.tool), maxArgRunes), r.outcome(), quote.Squash(r.state))
-	}
 	body := size * 3 / 4
 	var b strings.Builder
-	quoteLines(&b, head.String())
 	if r.kind != recCall {
+		quoteLines(&b, fmt.Sprintf("op %s, step %d: %s", ops, r.step, textHeads[r.kind]))
 		quoteLines(&b, quote.HeadTail(r.text, body, count))
 		return b.String()
 	}
+	quoteLines(&b, fmt.Sprintf("ops %s, step %d: call %s, %s; ran %s", ops, r.step,
+		quote.Clip(quote.Squash(r.tool), maxArgRunes), r.outcome(), quote.Squash(r.state)))
 	quoteLines(&b, "arguments: "+quote.HeadTail(op.CanonicalArgs(r.args), body/3, count))
 	if r.quoted != "" {
 		quoteLines(&b, "error: "+r.quoted)

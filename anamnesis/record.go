@@ -184,7 +184,7 @@ func (c *recorder) add(o *op.Op) {
 	c.advanceRange(o.Seq)
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
-		c.addCall(o, b)
+		c.open[b.Call] = append(c.open[b.Call], c.pushCall(o, b.Name, b.Args))
 	case *op.ToolReturned:
 		c.addResult(o, b)
 	case *op.ModelReplied:
@@ -257,11 +257,6 @@ func (c *recorder) pushCall(o *op.Op, name, args string) *record {
 	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: name, args: args, state: c.state(o.Step)}
 	c.out = append(c.out, rec)
 	return rec
-}
-
-func (c *recorder) addCall(o *op.Op, b *op.ToolCalled) {
-	rec := c.pushCall(o, b.Name, b.Args)
-	c.open[b.Call] = append(c.open[b.Call], rec)
 }
 
 func (c *recorder) addResult(o *op.Op, b *op.ToolReturned) {

@@ -21,24 +21,10 @@ type Line struct {
 // Lines returns the lines after a seq that are durable at its start, in order, each verified. An error ends them.
 func (l *Log) Lines(after uint64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		limit, _ := l.Last()
-		files := segments.Reader{FS: l.opts.FS, Dir: l.dir, Chained: l.resumed.Seq}
-		defer files.Close()
-		for {
-			l.mu.Lock()
-			refs, _ := refsAfter(&l.scan, after, limit)
-			l.mu.Unlock()
-			if len(refs) == 0 {
-				return
-			}
-			for _, ref := range refs {
-				line, err := lineAt(&files, ref)
-				if !yield(line, err) || err != nil {
-					return
-				}
-				after = ref.Seq
-			}
-		}
+		l.eachAfter(after, func(files *segments.Reader, ref segments.Ref, _ uint64) bool {
+			line, err := lineAt(files, ref)
+			return yield(line, err) && err == nil
+		})
 	}
 }
 

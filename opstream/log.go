@@ -130,23 +130,30 @@ func (l *Log) Get(seq uint64) (Record, error) {
 // and the sequence may be continued; any other error ends it.
 func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		limit, _ := l.Last()
-		files := segments.Reader{FS: l.opts.FS, Dir: l.dir, Chained: l.resumed.Seq}
-		defer files.Close()
-		for {
-			l.mu.Lock()
-			refs, _ := refsAfter(&l.scan, after, limit)
-			l.mu.Unlock()
-			if len(refs) == 0 {
+		l.eachAfter(after, func(files *segments.Reader, ref segments.Ref, limit uint64) bool {
+			rec, err := recordAt(files, ref, limit)
+			return yield(rec, err) && (err == nil || rec.Seq != 0)
+		})
+	}
+}
+
+// eachAfter calls visit for the lines after a seq that are durable at its start, in order, until it returns false.
+func (l *Log) eachAfter(after uint64, visit func(files *segments.Reader, ref segments.Ref, limit uint64) bool) {
+	limit, _ := l.Last()
+	files := segments.Reader{FS: l.opts.FS, Dir: l.dir, Chained: l.resumed.Seq}
+	defer files.Close()
+	for {
+		l.mu.Lock()
+		refs, _ := refsAfter(&l.scan, after, limit)
+		l.mu.Unlock()
+		if len(refs) == 0 {
+			return
+		}
+		for _, ref := range refs {
+			if !visit(&files, ref, limit) {
 				return
 			}
-			for _, ref := range refs {
-				rec, err := recordAt(&files, ref, limit)
-				if !yield(rec, err) || (err != nil && rec.Seq == 0) {
-					return
-				}
-				after = ref.Seq
-			}
+			after = ref.Seq
 		}
 	}
 }

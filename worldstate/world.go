@@ -180,7 +180,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock)
 	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
-		Hook: w.opts.Hook, Secrets: w.opts.Secrets, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress,
+		Secrets: w.opts.Secrets, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress,
 	})
 	return w, w.create()
 }

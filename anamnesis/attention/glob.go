@@ -45,28 +45,28 @@ func compileGlobs(pattern string) ([]glob, error) {
 }
 
 // expandBraces turns "a{b,c}d" into "abd" and "acd". Braces do not nest.
-func expandBraces(pattern string) ([]string, error) {
-	out := []string{""}
-	for pattern != "" {
-		open := strings.IndexAny(pattern, "{}")
-		if open < 0 {
-			return appendEach(out, []string{pattern}), nil
+func expandBraces(pattern string) (out []string, err error) {
+	head, rest, braces := strings.Cut(pattern, "{")
+	inner, tail, closed := strings.Cut(rest, "}")
+	switch {
+	case strings.Contains(head, "}"):
+		return nil, errors.New("} without {")
+	case !braces:
+		return []string{pattern}, nil
+	case !closed || strings.Contains(inner, "{"):
+		return nil, errors.New("{ without }, or braces within braces")
+	}
+	tails, err := expandBraces(tail)
+	if err != nil {
+		return nil, err
+	}
+	for alternative := range strings.SplitSeq(inner, ",") {
+		for _, end := range tails {
+			out = append(out, head+alternative+end)
 		}
-		if pattern[open] == '}' {
-			return nil, errors.New("} without {")
-		}
-		out = appendEach(out, []string{pattern[:open]})
-		rest := pattern[open+1:]
-		end := strings.IndexAny(rest, "{}")
-		if end < 0 || rest[end] == '{' {
-			return nil, errors.New("{ without }, or braces within braces")
-		}
-		alternatives := strings.Split(rest[:end], ",")
-		if len(out)*len(alternatives) > maxAlternatives {
-			return nil, fmt.Errorf("more than %d alternatives", maxAlternatives)
-		}
-		out = appendEach(out, alternatives)
-		pattern = rest[end+1:]
+	}
+	if len(out) > maxAlternatives {
+		return nil, fmt.Errorf("more than %d alternatives", maxAlternatives)
 	}
 	return out, nil
 }
@@ -85,14 +85,4 @@ func Names(pattern string) (names []string) {
 		}
 	}
 	return names
-}
-
-func appendEach(heads, tails []string) []string {
-	out := make([]string, 0, len(heads)*len(tails))
-	for _, head := range heads {
-		for _, tail := range tails {
-			out = append(out, head+tail)
-		}
-	}
-	return out
 }

@@ -28,7 +28,6 @@ const (
 type Reply struct {
 	Notes Notes
 	Cards []Card
-	Cut   int // items beyond a limit
 }
 
 // replyJSON is the form that the schema asks for. Models write numbers as texts, and a text in place of a
@@ -164,7 +163,7 @@ func (j *replyJSON) reply() Reply {
 		Causes: r.statements(j.Causes), Findings: r.statements(j.Findings), Verified: r.statements(j.Verified),
 		Untried: r.statements(j.Untried), Advice: r.statements(j.Advice),
 	}
-	for _, f := range limited(&r, j.Falsified) {
+	for _, f := range limited(j.Falsified) {
 		r.Notes.Falsified = append(r.Notes.Falsified, Falsified{
 			Action:     quote.Shorten(string(f.Action), MaxActionRunes),
 			State:      quote.Shorten(string(f.State), MaxStateRunes),
@@ -174,7 +173,7 @@ func (j *replyJSON) reply() Reply {
 			Ops:        r.ops(f.Ops),
 		})
 	}
-	for _, c := range limited(&r, j.Cards) {
+	for _, c := range limited(j.Cards) {
 		r.Cards = append(r.Cards, Card{
 			Topic:      quote.Shorten(string(c.Topic), maxTopicRunes),
 			Issue:      r.bullets(c.Issue),
@@ -187,19 +186,17 @@ func (j *replyJSON) reply() Reply {
 	return r
 }
 
-// limited returns the first items of a list, and counts the others as cut.
-func limited[T any](r *Reply, p *[]T) []T {
+// limited returns the first items of a list.
+func limited[T any](p *[]T) []T {
 	if p == nil {
 		return nil
 	}
-	n := min(len(*p), maxReplyItems)
-	r.Cut += len(*p) - n
-	return (*p)[:n]
+	return (*p)[:min(len(*p), maxReplyItems)]
 }
 
 func (r *Reply) statements(list *[]statementJSON) []Statement {
 	var out []Statement
-	for _, s := range limited(r, list) {
+	for _, s := range limited(list) {
 		if text := quote.Shorten(string(s.Text), MaxStatementRunes); text != "" {
 			out = append(out, Statement{Text: text, Ops: r.ops(s.Ops)})
 		}
@@ -209,11 +206,7 @@ func (r *Reply) statements(list *[]statementJSON) []Statement {
 
 func (r *Reply) bullets(list listJSON) []string {
 	var out []string
-	for i, s := range list {
-		if i == MaxCardBullets {
-			r.Cut += len(list) - i
-			break
-		}
+	for _, s := range list[:min(len(list), MaxCardBullets)] {
 		if text := quote.Shorten(string(s), MaxBulletRunes); text != "" {
 			out = append(out, text)
 		}
@@ -224,11 +217,7 @@ func (r *Reply) bullets(list listJSON) []string {
 // ops sorts the cited operations and removes what occurs twice.
 func (r *Reply) ops(list opsJSON) []uint64 {
 	out := SortedOps(list)
-	if len(out) > maxCitedOps {
-		r.Cut += len(out) - maxCitedOps
-		out = out[:maxCitedOps]
-	}
-	return out
+	return out[:min(len(out), maxCitedOps)]
 }
 
 func confidence(s string) Confidence {

@@ -283,15 +283,11 @@ func (r *Repo) head() (branch, at string, err error) {
 
 // ready reports, as [ErrBusy], what keeps commits from being made now.
 func (r *Repo) ready() error {
-	for _, name := range ongoing() {
+	// The files by which git remembers what a user has not finished.
+	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"} {
 		if _, err := os.Lstat(filepath.Join(r.git, name)); err == nil {
 			return fmt.Errorf("%w: %s has an unfinished %s; finish or abort it with git", ErrBusy, r.dir, name)
 		}
 	}
 	return nil
-}
-
-// ongoing are the files by which git remembers what a user has not finished.
-func ongoing() []string {
-	return []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"}
 }

@@ -103,9 +103,10 @@ func (c *Counts) Refutes() bool { return c.Refuted && c.Contradicted >= maxContr
 
 // Add adds another card's figures.
 func (c *Counts) Add(d Counts) {
-	c.Shown, c.Used, c.Helpful, c.Harmful, c.Rediscovered = c.Shown+d.Shown, c.Used+d.Used, c.Helpful+d.Helpful, c.Harmful+d.Harmful, c.Rediscovered+d.Rediscovered
-	c.Verified += d.Verified
-	c.Met, c.Followed, c.Held, c.Contradicted = c.Met+d.Met, c.Followed+d.Followed, c.Held+d.Held, c.Contradicted+d.Contradicted
+	c.Shown, c.Used, c.Rediscovered = c.Shown+d.Shown, c.Used+d.Used, c.Rediscovered+d.Rediscovered
+	c.Helpful, c.Harmful, c.Verified = c.Helpful+d.Helpful, c.Harmful+d.Harmful, c.Verified+d.Verified
+	c.Met, c.Followed = c.Met+d.Met, c.Followed+d.Followed
+	c.Held, c.Contradicted = c.Held+d.Held, c.Contradicted+d.Contradicted
 }
 
 // Tally folds events into counts. The zero value is empty. It is not safe for

@@ -223,14 +223,7 @@ func (p *lineParser) number(limit uint64) uint64 {
 	return n
 }
 
-func IsLowerHex(b []byte) bool {
-	for _, c := range b {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+func IsLowerHex(b []byte) bool { return len(bytes.Trim(b, "0123456789abcdef")) == 0 }
 
 // DecodeLowerHex decodes all of dst from pairs of digits. It returns false if a digit is
 // invalid.

@@ -1,6 +1,9 @@
 package fsys
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Dir returns the parent of a path, "" for one at the top.
 func Dir(path string) string {
@@ -40,12 +43,7 @@ func ValidPath(path string) bool {
 	if path == "" || strings.IndexByte(path, 0) >= 0 {
 		return false
 	}
-	for name := range strings.SplitSeq(path, "/") {
-		if !ValidName(name) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(path, "/"), func(name string) bool { return !ValidName(name) })
 }
 
 func ValidName(name string) bool {

@@ -30,15 +30,8 @@ func (p *planner) hash(out *Plan) string {
 }
 
 func (p *planner) selected(path string) bool {
-	if len(p.Options.Paths) == 0 {
-		return true
-	}
-	for _, root := range p.Options.Paths {
-		if fsys.Beneath(path, root) {
-			return true
-		}
-	}
-	return false
+	beneath := func(root string) bool { return fsys.Beneath(path, root) }
+	return len(p.Options.Paths) == 0 || slices.ContainsFunc(p.Options.Paths, beneath)
 }
 
 // checkPaths refuses a selected path that exists in neither end: it is probably misspelt.

@@ -74,12 +74,9 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 		return false
 	}
 	defer fsys.CloseFD(fd)
-	for _, name := range []string{".git", ".anamnesis"} {
-		if _, err := fsys.Lstatat(fd, name); err == nil {
-			return true
-		}
-	}
-	return false
+	_, git := fsys.Lstatat(fd, ".git")
+	_, state := fsys.Lstatat(fd, ".anamnesis")
+	return git == nil || state == nil
 }
 
 // listIgnored lists paths that only the present rules ignore: they are kept, so that the world

@@ -34,7 +34,7 @@ func newSite(t testing.TB) *site {
 	s := &site{TB: t, dir: t.TempDir(), objects: objects.New(t.TempDir())}
 	s.must(os.MkdirAll(s.objects.PackDir(), 0o755))
 	t.Cleanup(s.objects.Close)
-	s.track = scan.New(s.dir, filepath.Join(t.TempDir(), "cache"), s.objects, map[string]bool{"excluded": true}, scan.Options{Hook: func(string) {}, FileLimitBytes: 100})
+	s.track = scan.New(s.dir, filepath.Join(t.TempDir(), "cache"), s.objects, map[string]bool{"excluded": true}, scan.Options{FileLimitBytes: 100})
 	t.Cleanup(s.track.Close)
 	return s
 }

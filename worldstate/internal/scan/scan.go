@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -50,7 +51,6 @@ type Progress struct {
 
 // Options are the part of a World's Options that concerns scans.
 type Options struct {
-	Hook           func(point string)
 	FileLimitBytes int64 // negative: no limit
 	Secrets        []string
 	Progress       func(Progress)
@@ -230,12 +230,10 @@ const MaxSecretBytes = 1 << 20
 
 // isSecret reports whether a name is one of Options.Secrets.
 func (s *scanner) isSecret(name string) bool {
-	for _, p := range s.patterns {
-		if found, err := path.Match(p, name); found && err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.patterns, func(p string) bool {
+		found, _ := path.Match(p, name) // false for a bad pattern
+		return found
+	})
 }
 
 // setSecret records whether a path is listed for its name.

@@ -48,7 +48,7 @@ func (s *site) open() {
 		s.track.Close()
 	}
 	s.track = scan.New(s.dir, s.cache, s.objects, map[string]bool{"excluded": true, "d/excluded": true}, scan.Options{
-		Hook: func(string) {}, FileLimitBytes: 1000, Secrets: []string{".env*", "key.pem"},
+		FileLimitBytes: 1000, Secrets: []string{".env*", "key.pem"},
 	})
 	s.track.Before = func(op, path string) error {
 		s.mu.Lock()

@@ -145,15 +145,7 @@ func (s *summary) count(m modeN) {
 // plain reports whether everything beneath has the usual modes and needs no line in a manifest,
 // so that the git tree is complete.
 func (s *summary) plain(u usualModes) bool {
-	if s.odd > 0 {
-		return false
-	}
-	for _, m := range s.modes {
-		if m.perm != u[m.class] {
-			return false
-		}
-	}
-	return true
+	return s.odd == 0 && !slices.ContainsFunc(s.modes, func(m modeN) bool { return m.perm != u[m.class] })
 }
 
 // equalBeneath reports whether two directories are certainly equal beneath, by their summaries.

@@ -44,13 +44,6 @@ func gitModes() usualModes {
 	return usualModes{classFile: 0o644, classExec: 0o755, classDir: 0o755}
 }
 
-func (u usualModes) permOf(s State) uint32 {
-	if s.Kind == KindLink {
-		return 0
-	}
-	return u[s.class()]
-}
-
 // usual returns the most frequent mode of each class, the smaller one on a tie.
 func (s *summary) usual() usualModes {
 	u := gitModes()
@@ -79,7 +72,7 @@ func encodeManifest(l *Listing) []byte {
 			switch {
 			case it.Kind == KindDir && it.Sub.Sum.Files == 0:
 				lines = append(lines, fmt.Sprintf("empty %04o %s", it.Perm, strconv.QuoteToASCII(p)))
-			case it.Kind != KindLink && it.Perm != usual.permOf(it.State):
+			case it.Kind != KindLink && it.Perm != usual[it.class()]:
 				lines = append(lines, fmt.Sprintf("mode %04o %s", it.Perm, strconv.QuoteToASCII(p)))
 			}
 			if it.Stored != "" {

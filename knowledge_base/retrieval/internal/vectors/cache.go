@@ -3,7 +3,6 @@ package vectors
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -94,13 +93,8 @@ func (c *Cache) share(text [sha256.Size]byte, v []float32) {
 }
 
 func (c *Cache) vectorsPath(fp string) string {
-	return filepath.Join(c.Dir, "vectors-"+fileSafe(fp)+".bin")
-}
-
-// fileSafe makes a short name of any fingerprint.
-func fileSafe(fp string) string {
 	sum := sha256.Sum256([]byte(fp))
-	return hex.EncodeToString(sum[:10])
+	return filepath.Join(c.Dir, fmt.Sprintf("vectors-%x.bin", sum[:10]))
 }
 
 func (c *Cache) load(fp string) {
