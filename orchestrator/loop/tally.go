@@ -3,7 +3,6 @@ package loop
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -81,9 +80,6 @@ func (t *Tally) key(c Call) Key {
 // Earlier returns the runs of the same call in the same world that count against it: those
 // that failed, and those whose result, as visible reports, the agent still sees.
 func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {
-	if c.World == "" {
-		return nil
-	}
 	return slices.DeleteFunc(slices.Clone(t.Runs[t.key(c)]), func(r Run) bool { return !counts(r, visible) })
 }
 
@@ -163,16 +159,7 @@ func Polling() []Pattern {
 
 // Match reports whether a call fits the pattern.
 func (p Pattern) Match(tool, args string) bool {
-	if p.Tool != tool {
-		return false
-	}
-	if p.Command == "" {
-		return true
-	}
-	var a struct {
-		Command string `json:"command"`
-	}
-	return json.Unmarshal([]byte(args), &a) == nil && p.MatchCommand(tool, a.Command)
+	return p.MatchCommand(tool, shell.Command(args))
 }
 
 // MatchCommand reports whether a tool's command fits the pattern.
@@ -190,7 +177,7 @@ type Streak struct {
 // After returns the streak after a call.
 func (s Streak) After(tool, args string) Streak {
 	k := KeyOf("", tool, args)
-	if s.Times > 0 && k == s.Key {
+	if k == s.Key {
 		return Streak{k, s.Times + 1}
 	}
 	return Streak{k, 1}

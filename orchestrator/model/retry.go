@@ -131,7 +131,7 @@ func (r *retrier) Ask(ctx context.Context, req Request, on func(Delta)) (Reply, 
 // delay returns how long to wait after try number try has failed.
 func (r *retrier) delay(try int, after time.Duration) time.Duration {
 	bound := r.o.MaxDelay
-	if shift := try - 1; shift < 32 && r.o.BaseDelay<<shift>>shift == r.o.BaseDelay {
+	if shift := try - 1; r.o.BaseDelay<<shift>>shift == r.o.BaseDelay {
 		bound = min(bound, r.o.BaseDelay<<shift)
 	}
 	return max(time.Duration(r.o.Rand()*float64(bound)), after)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -45,21 +44,6 @@ func TestTooManyCalls(t *testing.T) {
 	}
 	if names := st.Steps.At(1).Began; len(names) > 0 {
 		t.Errorf("calls began: %v", names)
-	}
-}
-
-func TestCallsOf(t *testing.T) {
-	long := strings.Repeat("é", 1000)
-	calls, refused := model.CallsOf(model.Reply{Calls: []op.Call{{}, {}, {ID: "a"}, {ID: "a", Name: long}, {ID: "call_"}}})
-	if refused != nil {
-		t.Errorf("refused: %v", refused)
-	}
-	seen := make(map[string]bool)
-	for _, c := range calls {
-		if c.ID == "" || seen[c.ID] || len(c.Name) > model.MaxCallNameBytes {
-			t.Errorf("call %+v", c)
-		}
-		seen[c.ID] = true
 	}
 }
 

@@ -2,6 +2,8 @@ package price
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -30,6 +32,10 @@ rows:
   - {pattern: "new-*", input: 3, cached: 3, output: 3, source: me, updated: 2026-01-01}
   - {pattern: "new-{tiny,small}*", input: 2, cached: 2, output: 2, source: me, updated: 2026-01-01}
   - {pattern: "new*", input: 4, cached: 4, output: 4, source: me, updated: 2026-01-01}
+  - {pattern: "zed*", input: 1, cached: 1, output: 1, source: me, updated: 2026-01-01}
+  - {pattern: "zed-1*", input: 2, cached: 2, output: 2, source: me, updated: 2026-01-01}
+  - {pattern: "tie-?b*", input: 1, cached: 1, output: 1, source: me, updated: 2026-01-01}
+  - {pattern: "tie-a*", input: 2, cached: 2, output: 2, source: me, updated: 2026-01-01}
   - {pattern: "local/*", input: 0, cached: 0, output: 0, source: mine, updated: 2026-01-01}
 `)
 	if err != nil {
@@ -39,7 +45,7 @@ rows:
 		"gpt-4o": 1, "openai/gpt-4o": 1, "gpt-4o-mini": 0.6, "GPT-5": 10, "gpt-5-mini-2025-08-07": 2, "openai/gpt-5-nano": 0.4,
 		"gpt-4.1-mini": 1.6, "gpt-4.1": 8, "claude-opus-4-1-20250805": 75, "claude-opus-4-5": 25, "anthropic/claude-opus-4.8": 25,
 		"claude-sonnet-4-5-20250929": 15, "gemini-2.5-flash-lite": 0.4, "gemini-2.5-flash": 2.5, "local/llama": 0,
-		"new-small-2": 2, "new-large": 3, "newer": 4, "gpt-5.5": -1, "gpt-4o-audio-preview": -1, "llama3": -1, "": -1, "gpt-6": -1, "o3-pro": -1, "gpt-5-pro": -1, "claude-opus-5-5": -1,
+		"zed-1x": 2, "tie-ab": 1, "tie-ac": 2, "/gpt-4o": 1, "new-small-2": 2, "new-large": 3, "newer": 4, "gpt-5.5": -1, "gpt-4o-audio-preview": -1, "llama3": -1, "": -1, "gpt-6": -1, "o3-pro": -1, "gpt-5-pro": -1, "claude-opus-5-5": -1,
 	} {
 		p, ok := table.Lookup(name)
 		if ok != (want >= 0) || ok && p.Output != want {
@@ -72,6 +78,28 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestTableLimits: how many rows and which prices a table may have, and that it may be empty.
+func TestTableLimits(t *testing.T) {
+	row := func(price string) string {
+		return fmt.Sprintf("  - {pattern: \"a*\", input: %s, cached: 0, output: 1, source: s, updated: 2026-01-01}\n", price)
+	}
+	rows := func(n int) string { return "version: 1\nrows:\n" + strings.Repeat(row("1"), n) }
+	for _, tt := range []struct {
+		name, text, want string
+	}{
+		{"an empty file", "", ""},
+		{"blanks", " \n", ""},
+		{"as many rows as are taken", rows(maxRows), ""},
+		{"one more", rows(maxRows + 1), "rows, at most"},
+		{"the highest price", "version: 1\nrows:\n" + row(fmt.Sprint(maxPrice)), ""},
+		{"a higher one", "version: 1\nrows:\n" + row(fmt.Sprint(maxPrice+1)), "a*: input"},
+	} {
+		if _, err := load(t, tt.text); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
 func TestCost(t *testing.T) {
 	p := Price{Input: 2, Cached: 0.5, Output: 8}
 	for want, u := range map[float64]op.Usage{
@@ -90,11 +118,14 @@ func TestCost(t *testing.T) {
 	}
 }
 
-type fixed struct{ err error }
+type fixed struct {
+	err    error
+	priced int
+}
 
 func (fixed) Name() string { return "fixed" }
 func (f fixed) Ask(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
-	return model.Reply{Usage: op.Usage{Prompt: 300, Completion: 200}}, f.err
+	return model.Reply{Usage: op.Usage{Prompt: 300, Completion: 200, Priced: f.priced}}, f.err
 }
 
 func TestModel(t *testing.T) {
@@ -102,6 +133,11 @@ func TestModel(t *testing.T) {
 	r, err := m.Ask(t.Context(), model.Request{}, nil)
 	if err != nil || r.Usage.Priced != 500 || math.Abs(r.Usage.USD-0.0023) > 1e-12 || m.Name() != "fixed" {
 		t.Errorf("%+v, %v", r, err)
+	}
+	for _, m := range []fixed{{priced: 7}, {err: errors.New("busy")}} {
+		if r, err := Model(m, Price{Input: 1}).Ask(t.Context(), model.Request{}, nil); r.Usage.USD != 0 || r.Usage.Priced != m.priced || err != m.err {
+			t.Errorf("%+v: %+v, %v", m, r, err)
+		}
 	}
 }
 
