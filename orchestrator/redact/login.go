@@ -26,9 +26,6 @@ func cookies(s string, from, to int) (ms []match, end int, open bool) {
 	}
 	at += sep
 	at += spaces(s, at)
-	for at < len(s) && (s[at] == '[' || s[at] == '{') { // a list, as JSON or Go print it
-		at++
-	}
 	end = at
 	for end < len(s) && end-at < maxHeaderBytes && s[end] != '\n' && s[end] != '\r' {
 		end++
@@ -51,7 +48,7 @@ func cookies(s string, from, to int) (ms []match, end int, open bool) {
 			at++
 		}
 		value := s[begin:at]
-		if value != "" && !strings.Contains(cookieAttributes, " "+name+" ") && sessionCookie(name, value) {
+		if !strings.Contains(cookieAttributes, " "+name+" ") && sessionCookie(name, value) {
 			ms = append(ms, match{start: begin, end: at, kind: "cookie", rank: rankHeader})
 		}
 	}
@@ -99,7 +96,7 @@ func netrc(s string, from, to int) (match, bool) {
 		case key == "password":
 			word = strings.TrimRight(word, "\"'`;,\\")
 			if len(word) < minAttachedBytes || placeholder(word) || strings.EqualFold(s[from:to], "default") && isWord(word) {
-				return match{}, false
+				return match{from: from, open: at == len(s)}, false
 			}
 			return match{start: begin, end: begin + len(word), from: from, kind: "password", rank: rankNamed}, true
 		case key != "":

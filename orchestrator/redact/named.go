@@ -44,7 +44,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 		return match{from: begin, open: true}, false
 	}
 	if sep == 0 && shut > 0 && shouted && strings.Contains(name, "_") && at < len(s) && s[at] == ',' { // getenv("DB_PASSWORD", "…")
-		if n := 1 + spaces(s, at+1); quotes(s, at+n) > 0 && n > 0 {
+		if n := 1 + spaces(s, at+1); quotes(s, at+n) > 0 {
 			sep, pair = n, true
 		}
 	}
@@ -74,7 +74,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 		n = sentenceEnd(s, at, n)
 	}
 	value := s[at : at+n]
-	if n > 0 && !quoted && yaml && lineEnds(s, at+n) && strings.ContainsAny(value, "0123456789") && !placeholder(value) { // POSTGRES_PASSWORD: hunter2
+	if !quoted && yaml && lineEnds(s, at+n) && strings.ContainsAny(value, "0123456789") && !placeholder(value) { // POSTGRES_PASSWORD: hunter2
 		tight = shouted
 	}
 	if n >= minBareBytes && !quoted && tight && strings.HasSuffix(kind, "password") && !strings.ContainsRune("),(", rune(follows(s, at+n))) &&
@@ -84,7 +84,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 	if pair && quoted && strings.ToUpper(value) == value && !mixed(value) {
 		return match{from: begin, open: open}, false // the next name of a list
 	}
-	look := look{next: follows(s, at+n), quoted: quoted, shouted: shouted && (tight || quoted || pair), password: kind == "password" && tight, key: kind == "secret-key", camel: strings.HasSuffix(lowerASCII(name), "key") && !strings.ContainsAny(name, "_-")}
+	look := look{quoted: quoted, shouted: shouted && (tight || quoted || pair), password: kind == "password" && tight, key: kind == "secret-key", camel: strings.HasSuffix(lowerASCII(name), "key") && !strings.ContainsAny(name, "_-")}
 	if n == 0 || !look.secret(value) {
 		return match{from: begin, open: open}, false
 	}
@@ -281,7 +281,6 @@ func follows(s string, at int) byte {
 
 // look is the context of a value in a text.
 type look struct {
-	next     byte // behind it; 0 at the end
 	quoted   bool // between quotes
 	shouted  bool // its name is in upper case, and joined to it as in a shell, or it is quoted
 	password bool // its name contains password, and is joined to it
@@ -316,8 +315,8 @@ func (l look) secret(v string) bool {
 		return len(v) >= minShoutedBytes || strings.Contains(v, " ") && len(v) >= minSpacedBytes
 	case l.quoted:
 		return len(v) >= minQuotedBytes && digits+symbols > 0 && letters > 0 && !strings.ContainsAny(v, "(){}[]")
-	case strings.ContainsAny(v, "()[]{}*") || l.next == '(' || l.next == '[':
-		return l.shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(") && l.next != '(' && l.next != '['
+	case strings.ContainsAny(v, "()[]{}*"):
+		return l.shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(")
 	case l.shouted:
 		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v) || l.password || l.key && strings.Contains(v, "-"))
 	}

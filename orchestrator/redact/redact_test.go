@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -70,6 +71,7 @@ func TestPatterns(t *testing.T) {
 		{"json", `"api_key": "q1w2e3r4t5"`, `"api_key": "[redacted:api-key]"`},
 		{"code", `client.secret_key = "q1w2e3r4t5"`, `client.secret_key = "[redacted:secret-key]"`},
 		{"query", "GET /cb?token=9f8e7d6c5b4a&x=1", "GET /cb?token=[redacted:token]&x=1"},
+		{"marker in a URL", "redis://u:p[redacted:url-password:3f9a1c]@h", "redis://u:p[redacted:url-password]@h"},
 		{"marker is no secret", "API_KEY=[redacted:api-key:3f9a1c]", "API_KEY=[redacted:api-key]"},
 	}
 	for _, tt := range tests {
@@ -204,7 +206,7 @@ func restore(out string, found []Found) string {
 	for _, f := range found {
 		of[f.Marker] = f.Bytes
 	}
-	return ReplaceMarkers(out, func(m string) string { return of[m] })
+	return ReplaceMarkers(out, func(m string) string { return cmp.Or(of[m], m) })
 }
 
 func TestKnownValues(t *testing.T) {

@@ -140,7 +140,7 @@ func sides() []side {
 
 // TestSides shows of each rule what it takes, and what it spares.
 func TestSides(t *testing.T) {
-	for _, rule := range sides() {
+	for _, rule := range append(sides(), borders()...) {
 		for _, in := range rule.takes {
 			text := strings.NewReplacer("«", "", "»", "").Replace(in)
 			out, found := New(testKey(), nil).Text(text)

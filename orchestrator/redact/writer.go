@@ -11,8 +11,8 @@ const (
 	// MaxHeldBytes is the most that a Writer holds back. A longer secret is not recognised.
 	MaxHeldBytes = 16 << 10
 	// heldFields is the number of words at the end that may still belong to a secret: no
-	// pattern has more.
-	heldFields = 5
+	// pattern has more. A line of a cookie file has seven, of which the last n and the one before are held.
+	heldFields = 6
 )
 
 // Writer redacts a text that arrives in pieces. It writes the part that is certain and holds
