@@ -122,6 +122,7 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		return Result{}, fmt.Errorf("anamnesis pass for task %q: %w: %w", r.Task, ErrBadRequest, err)
 	}
 	recs := records(&r)
+	// A lesson may cite what ran from a failure to its repair, also outside the discarded ranges.
 	evident := recs
 	for _, p := range r.Pairs {
 		evident = append(slices.Clip(evident), p.between...)
@@ -140,6 +141,7 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		}
 		answer := a.ask(ctx, asked)
 		proposed = answer.proposed
+		// A model that was never reached, or never usable, leaves the notes to the extractor.
 		if answer.used > 0 || res.Fallback == "" {
 			res.Writer = WriterModel
 			notes = merge(answer.notes, extracted, recs, answer.unread)
@@ -147,7 +149,7 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		}
 	}
 	if r.makesRoom() {
-		drafts = nil
+		drafts = nil // the path goes on, so whether its lessons hold is not known yet
 	}
 	res.Notes = notes
 	limit := note.BlockCap(r.EAS)

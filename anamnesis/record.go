@@ -214,13 +214,13 @@ func (c *recorder) add(o *op.Op) {
 	case *op.WorldChanged:
 		c.addEdited(b.Changed)
 	case *op.JumpIntended:
-		if why := b.Why(); b.Backward && why != "" {
+		if why := b.Why(); b.Backward && why != "" { // a jump forward leaves no path
 			c.push(o, recLeft, why).to = b.To
 		}
 	case *op.JumpDone:
 		c.beginPath(b.To)
 	case *op.WorldRestored:
-		c.beginPath(-1)
+		c.beginPath(-1) // files set back by hand: no step is left by it
 	}
 }
 

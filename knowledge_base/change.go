@@ -44,6 +44,7 @@ func (s *Store) applyChange(ch Change, todo []planned) error {
 			return err
 		}
 		f := intent.File{Path: filepath.ToSlash(rel), Data: string(p.data)}
+		// The sum tells who finishes the change whether the file is still the one that it was planned over.
 		if p.old != nil {
 			f.Before = hex.EncodeToString(p.old.Sum[:])
 			if err := s.saveReplaced(p.old); err != nil {
@@ -60,12 +61,14 @@ func (s *Store) applyChange(ch Change, todo []planned) error {
 			return fmt.Errorf("note the review: %w", err)
 		}
 	}
+	// From here on a crash is finished by whoever opens the folder next: the intent holds the new bytes.
 	if err := in.Write(s.fs); err != nil {
 		return err
 	}
 	if err := s.writeFiles(todo); err != nil {
 		return errors.Join(err, s.rollback(todo, in.Path))
 	}
+	// The files are what counts: a history that cannot be written now is caught up with at the next change.
 	s.histErr = s.commitIntent(&in)
 	return s.enter(todo)
 }

@@ -55,6 +55,7 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 			return ctx.Err()
 		}
 		ref, isBlob, err := segments.ParseBlobRef(e.Body)
+		// A blob is looked at once, however many operations name it.
 		if isBlob && err == nil && blobs[ref.Blob.SHA256] == (segments.BlobRef{}) {
 			if _, err = segments.ResolveBody(fsys, dir, e.Seq, e.Body); err == nil {
 				blobs[ref.Blob.SHA256] = ref
@@ -79,6 +80,7 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segments.Path(dir, stop.Seg), stop.Off, stop.Seq, stop.Why)
 	}
 	out.Records, out.Blobs = scan.Cur.Seq, len(blobs)
+	// A salvage that is killed leaves the part, which no command takes for a log.
 	part := to + partSuffix
 	err = copyPrefix(fsys, dir, part, &scan.Cur, blobs)
 	if err == nil {

@@ -53,7 +53,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	if !w.isOwn(c) && !o.OtherWorld && !sc.Empty() {
+	if !w.isOwn(c) && !o.OtherWorld && !sc.Empty() { // an empty directory has nothing that could be lost by it
 		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
 	}
 	if o.Paths, err = plan.RelativePaths(w.dir, o.Paths); err != nil {
@@ -81,7 +81,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 		switch {
 		case isLost(*base, err):
 			in.BaseLost = lostLine(*base, err)
-			*base, in.Base = target, in.Want
+			*base, in.Base = target, in.Want // every file that differs then counts as edited, and is a conflict
 		case err != nil:
 			return Plan{}, fmt.Errorf("plan: base %s: %w", *base, err)
 		}

@@ -158,6 +158,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 // durable and closes root; it is nil if nothing is left to do.
 func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.Listing, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
+	// No file moves unless the way back can be read.
 	if err := restore.ProbeAll(ctx, w.objects, p.Actions, restore.BeforeOf); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not saved: %w", err)
 	}
@@ -166,13 +167,14 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 		return res, nil, err
 	}
 	j := &restore.Journal{World: w.journal.World, Source: source, Target: target.Id, Head: head, Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.Actions}
-	if len(j.Actions) == 0 {
+	if len(j.Actions) == 0 { // nothing moves, so nothing needs a journal; the ref may still move
 		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
 			err = w.finish(j)
 		}
 		return res, nil, err
 	}
 	j.Actions = restore.WithReadOnlyDirs(p.Actions, now)
+	// The caller's log names the restore before the journal does: recovery asks the log what was meant.
 	if intend != nil {
 		if err := intend(*p); err != nil {
 			return res, nil, err
@@ -196,6 +198,7 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 	}
 	x.ListMissing(j.Actions, target.Unstored)
 	res.LostAttributes = x.Lost
+	// The files are in place; making them durable may go on beside the caller's next step.
 	return res, func() error {
 		defer root.Close()
 		if err := x.Sync(); err != nil {

@@ -171,6 +171,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 		w.moved = append(w.moved, keyOf(dir))
 	}
 	w.objects, w.refs, w.journal = objects.New(w.store), &refs.Store{Dir: w.store}, restore.JournalOf(w.store, w.key)
+	// A restore that was cut short before the directory moved is finished under the name it began with.
 	for _, key := range append([]string{w.key}, w.moved...) {
 		f := restore.JournalOf(w.store, key)
 		if there, err := f.Exists(); there || err != nil {

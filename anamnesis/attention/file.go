@@ -160,7 +160,7 @@ func parseTable(o Overlay) ([]Row, error) {
 		if err != nil {
 			return nil, fail(r.Line, remedy, "%v", err)
 		}
-		key := strings.ToLower(r.Pattern)
+		key := strings.ToLower(r.Pattern) // names of models are compared without case
 		if line, dup := seen[key]; dup {
 			return nil, fail(r.Line, "keep one of the two", "pattern %q is in line %d already", r.Pattern, line)
 		}

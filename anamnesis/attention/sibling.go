@@ -59,6 +59,7 @@ func (t *Table) sibling(names []string) (row *Row, why string) {
 			r := &t.rows[i]
 			for _, g := range r.globs {
 				of, v := modelVersion(g.pattern)
+				// A user's row covers what its pattern covers; no measurement speaks for an older model.
 				if !r.builtin || of == family && slices.Compare(v, version) >= 0 {
 					continue
 				}
@@ -67,6 +68,7 @@ func (t *Table) sibling(names []string) (row *Row, why string) {
 					sameTier = 1
 				}
 				reason := "its newest sibling"
+				// The first figure puts rows of the same major version before all others.
 				var rank []int
 				isDefault := r.Confidence == ConfidenceNone
 				switch {
@@ -80,7 +82,7 @@ func (t *Table) sibling(names []string) (row *Row, why string) {
 					continue
 				}
 				rank = append(rank, v...)
-				if strings.HasSuffix(g.pattern, ".*") {
+				if strings.HasSuffix(g.pattern, ".*") { // of rows for one version, that for all its minor ones
 					rank = append(rank, 99)
 				}
 				if row == nil || cmp.Or(slices.Compare(rank, best), cmp.Compare(len(row.Pattern), len(r.Pattern))) > 0 {

@@ -94,7 +94,7 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 			continue
 		}
 		data, err := os.ReadFile(full)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) { // removed since Lstat
 			continue
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 			changed[path], gone = nil, true
 		}
 	}
-	if !gone {
+	if !gone { // the index is read only where a file is missing
 		return changed, nil
 	}
 	index, err := r.indexed()

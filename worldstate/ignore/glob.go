@@ -110,7 +110,7 @@ func classOf(s string) (class string, n int) {
 			high = next()
 		}
 		switch {
-		case low == '/' && high == '/':
+		case low == '/' && high == '/': // no class matches a slash: git compares with FNM_PATHNAME
 		case low < '/' && high > '/':
 			class += literal(low) + "-.0-" + literal(high)
 		default:

@@ -131,7 +131,7 @@ func (s *Scanner) advanceSegment() (*Stop, error) {
 			return at(fmt.Sprintf("the line is longer than %d bytes", wire.MaxLineBytes)), nil
 		}
 		if err := wire.ParseLine(line, &e); err != nil {
-			if errors.Is(err, wire.ErrVersion) {
+			if errors.Is(err, wire.ErrVersion) { // not damage: nothing may be cut off
 				return nil, fmt.Errorf("read %s at byte %d: %w; a newer program wrote it", Name(seg), s.Cur.Off, err)
 			}
 			return at(err.Error()), nil

@@ -108,7 +108,7 @@ type planner struct {
 // Make computes a plan, and checks that the store can read every object it needs.
 func Make(ctx context.Context, in Input) (Plan, error) {
 	p := planner{Input: in, ignored: in.Now.Ignored(), todo: map[string]restore.Action{}, kept: map[string]string{}}
-	p.lost = p.Now.Files() == 0 && p.Base.Files() > 0
+	p.lost = p.Now.Files() == 0 && p.Base.Files() > 0 // the directory was emptied or unmounted, not edited file by file
 	if err := p.overlay(ctx); err != nil {
 		return Plan{}, err
 	}
@@ -139,6 +139,7 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 		}
 		out.Write = append(out.Write, ListedPath(a.Path, a.After))
 	}
+	// A plan that cannot be carried out is refused now, not with half of the files moved.
 	if err := restore.ProbeAll(ctx, p.Objects, out.Actions, restore.AfterOf); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", p.Target.Id, err)
 	}

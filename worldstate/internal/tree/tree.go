@@ -247,6 +247,7 @@ func (t *treeLoader) item(path, stored string, raw gitfmt.TreeItem, near *Node, 
 	if near != nil {
 		if o := near.Item(it.Name); o != nil && o.Sub != nil {
 			beside = o.Sub
+			// An equal subtree of the listing beside is shared, unless the manifest names a path in it.
 			if beside.Tree == raw.Hash && beside.Held && beside.Sum.plain(t.m.usual) && !t.said[p] && !t.said[storedPath] {
 				it.Sub = beside
 				return it, nil
