@@ -132,7 +132,7 @@ func (d decoder) decode(data []byte) (*layer, error) {
 		}
 		return nil, d.fail(line, "%s", cause)
 	}
-	if l.Tools != nil && len(l.Tools) == 0 {
+	if l.Tools != nil && len(l.Tools) == 0 { // an agent without any tool is surely not what is meant
 		return nil, d.fail(0, "tools: empty: name at least one, or leave the key out for all")
 	}
 	rule := func(v approval.Verdict) func(string) error {
@@ -161,7 +161,7 @@ func (d decoder) decode(data []byte) (*layer, error) {
 		{"sandbox", []value{l.Sandbox}, func(text string) error { _, err := guard.ParseConfinement(text); return err }},
 	} {
 		for _, v := range c.values {
-			if v.line == 0 {
+			if v.line == 0 { // not in this file
 				continue
 			}
 			if err := c.check(v.text); err != nil {

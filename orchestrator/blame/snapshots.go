@@ -222,7 +222,7 @@ func (f *finder) snapshot(s *saved, at string) *written {
 	o.describe(t, step)
 	ran := t.st.Steps.At(step)
 	for _, c := range t.calls {
-		if c.Seq <= ran.Last && c.ended >= ran.First {
+		if c.Seq <= ran.Last && c.ended >= ran.First { // it ran while the step did, a background command too
 			c.lines = linesIn(c.args)
 			o.calls = append(o.calls, c)
 		}

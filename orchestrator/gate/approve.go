@@ -204,6 +204,7 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		c.Record = append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before, Always: always})
 		return nil, nil
 	}
+	// An approval that stands needs no user; all that is left does.
 	if g.o.Approve == nil {
 		why := ""
 		if files, ok := strings.CutPrefix(q.Why, approval.ByAutorun); ok {
@@ -211,6 +212,7 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		}
 		return refuse("nobody", "Refused: this call needs a user's approval and no user is present to give it."+why), nil
 	}
+	// What the user answers is recorded also where the task is being stopped meanwhile.
 	keep := context.WithoutCancel(ctx)
 	if err := g.place.BeforeWait(keep); err != nil {
 		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
@@ -223,7 +225,7 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		return c.Refuse("Not run: " + notice.EndedBy(ctx) + "."), nil
 	}
 	if a.Args != "" {
-		c.Edited = a.Args
+		c.Edited = a.Args // recorded now, for the edited call meets every check from the first on
 		edited := append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "edit", By: op.ByUser, Args: a.Args})
 		return nil, g.place.Journal.Post(keep, edited...)
 	}

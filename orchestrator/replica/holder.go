@@ -318,6 +318,7 @@ func (h *Holder) collectStream(ctx context.Context, b *batch, task string, s *st
 		if line.Seq > limit {
 			break
 		}
+		// A blob goes before the line that names it: a reader never has a name without its bytes.
 		if line.Blob != "" {
 			data, err := os.ReadFile(filepath.Join(dir, line.Blob))
 			if err != nil {
@@ -351,7 +352,7 @@ func (h *Holder) collectStream(ctx context.Context, b *batch, task string, s *st
 			m.vault = n
 		}
 	}
-	b.files = append(b.files, out...)
+	b.files = append(b.files, out...) // behind the blobs and keys that the lines need
 	b.sent[s], b.names[s] = m, task
 	return nil
 }

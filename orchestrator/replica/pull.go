@@ -177,12 +177,14 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 			os.RemoveAll(s.dir)
 		}
 	}()
+	// The cursor is a copy until everything is written: after a failure the same objects are read again.
 	next := p.Cursor
 	next.Seqs, next.Ends, next.Vaults = maps.Clone(next.Seqs), maps.Clone(next.Ends), maps.Clone(next.Vaults)
 	for i, o := range objects {
 		switch want := logName(next.Task, next.Last.N+1); {
 		case names[i] != want:
 			return fmt.Errorf("%w: %s is missing", ErrDamaged, want)
+		// The sum of the object before makes the log a chain: no object can be left out, replaced or put in.
 		case o.about.Task != next.Task || o.about.N != next.Last.N+1 || o.about.After != next.Sum:
 			return fmt.Errorf("%w: %s does not follow the object before it", ErrDamaged, want)
 		}
@@ -195,6 +197,7 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 			next.Place = ""
 		}
 	}
+	// The snapshots come before the cursor: what it covers is whole.
 	for store, s := range p.packs {
 		if err := worldstate.Import(ctx, filepath.Join(p.home.Worlds(), store), next.Task, s.dir, s.ids); err != nil {
 			return err

@@ -155,6 +155,8 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActTellRestore:
 		return nil, t.Place.TellRestore(keep)
 	case state.ActCheck:
+		// The last check of a task whose time is used up still has to say what stands: it has a time of its
+		// own.
 		longest, within := goal.MaxTime, ctx
 		if act.Reason == state.LastCheck {
 			longest = goal.LastTime

@@ -80,7 +80,7 @@ func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
 	var versions []uint64
 	var tools []tool.Tool
 	for _, src := range s.o.Sources {
-		if h, ok := src.(tool.Held); ok && first {
+		if h, ok := src.(tool.Held); ok && first { // before its first program starts
 			box, err := s.o.Sandbox(ctx)
 			if err != nil {
 				return nil, err
@@ -114,7 +114,7 @@ func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
 		}
 	}
 	for i := range news {
-		news[i] = strings.Join(strings.Fields(news[i]), " ")
+		news[i] = strings.Join(strings.Fields(news[i]), " ") // a server's words stay within their line of the notice
 	}
 	return news, nil
 }

@@ -74,9 +74,12 @@ func (p *Place) beside(ctx context.Context, snap worldstate.Snapshot, began time
 	a := &p.authors
 	commands := p.Sandbox.writes.Drain()
 	parent := p.State().Opened.Parent
+	// What commands wrote is known only if the sandbox reported on each of them, and nobody else works for the
+	// task here.
 	known = a.begun > 0 && a.begun == a.noted && !a.crashed && !p.State().Subagents.InWorld() && (parent == nil || parent.Fork)
 	since, tools := a.since, a.tools
 	a.reset(began)
+	// There are no two snapshots whose difference could be read.
 	if p.seen.Commit == "" || p.seen.Tree == snap.Tree || snap.ParentLost != "" || Lost(snap) {
 		return nil, known, nil
 	}
@@ -92,6 +95,7 @@ func (p *Place) beside(ctx context.Context, snap worldstate.Snapshot, began time
 		n := a.others[strings.TrimSuffix(c.Path, "/")]
 		ours := commands.Has(c.Path)
 		switch {
+		// A file that others have changed often, such as a log, says little about who changed it this time.
 		case !known && n > 0, known && ours && n >= often:
 			unsure = append(unsure, c)
 		case known && !ours && !tools.Has(c.Path) && p.happened(c, since):

@@ -67,6 +67,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 	if replaced && was.Commit == "" {
 		was.Commit = p.lastSaved()
 	}
+	// A wait in mid-step: what the calls wrote so far is the agent's, and what others wrote beside them is not.
 	if by == byCalls && !replaced {
 		p.partial, p.gone = append(p.partial, snap.ChangedPaths...), append(p.gone, snap.IgnoredGone...)
 		theirs, _, err := p.beside(ctx, snap, began)
@@ -82,6 +83,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 		p.Sandbox.writes.Drain()
 		p.authors.reset(began)
 	}
+	// Nothing changed that anybody could be told of.
 	if (snap.ID == was.Commit || Lost(snap)) && by == byOthers || snap.ParentLost != "" {
 		return snap, nil
 	}

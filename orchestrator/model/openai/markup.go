@@ -155,7 +155,7 @@ func readCalls(text string, bare bool, tools []model.ToolSpec) (calls []op.Call,
 					name = text[head[i]:head[i+1]]
 				}
 			}
-			if strings.HasSuffix(text[:end], "<arg_key>") {
+			if strings.HasSuffix(text[:end], "<arg_key>") { // the head ends before the first argument
 				end -= len("<arg_key>")
 			}
 			t := toolNamed(tools, name)
@@ -169,7 +169,7 @@ func readCalls(text string, bare bool, tools []model.ToolSpec) (calls []op.Call,
 			calls, text = append(calls, op.Call{ID: "call_" + rand.Text(), Name: t.Name, Args: args}), rest
 			continue
 		}
-		if !bare && strings.TrimSpace(around) == "" {
+		if !bare && strings.TrimSpace(around) == "" { // JSON without a mark is a call only where it is the whole answer
 			return nil, false
 		}
 		value, rest, ok := cutJSON(text)

@@ -198,7 +198,7 @@ var (
 func dateOf(s string, now time.Time) time.Time {
 	if m := isoDate.FindStringSubmatch(s); m != nil {
 		zone := strings.ReplaceAll(m[3], ":", "")
-		if zone == "" || zone[0] > '9' {
+		if zone == "" || zone[0] > '9' { // a date without a zone is UTC, as providers write it
 			zone = "+0000"
 		}
 		for _, layout := range []string{"2006-01-02 15:04:05 -0700", "2006-01-02 15:04 -0700", "2006-01-02  -0700"} {
@@ -219,10 +219,13 @@ func dateOf(s string, now time.Time) time.Time {
 		if err != nil {
 			return time.Time{}
 		}
+		if m[3] == "" && t.Before(now.AddDate(0, -6, 0)) { // January, said in December
+			t = t.AddDate(1, 0, 0)
+		}
 		day, dated, s = t, true, s[len(m[0]):]
 	}
 	m := clockTime.FindStringSubmatch(s)
-	if m == nil || m[2] == "" && m[3] == "" {
+	if m == nil || m[2] == "" && m[3] == "" { // a number alone is no time of day
 		return time.Time{}
 	}
 	hour, _ := strconv.Atoi(m[1])
@@ -246,7 +249,7 @@ func dateOf(s string, now time.Time) time.Time {
 		day = now.In(zone)
 	}
 	t := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, zone)
-	if !dated && !t.After(now) {
+	if !dated && !t.After(now) { // 3 am, said in the evening
 		t = t.AddDate(0, 0, 1)
 	}
 	return t

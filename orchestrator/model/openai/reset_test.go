@@ -59,6 +59,7 @@ func TestReset(t *testing.T) {
 		{"Claude's hour", nil, message("Your limit will reset at 3pm (America/New_York)."), 8 * time.Hour},
 		{"Codex's hour", nil, message("You've hit your usage limit. Upgrade to Pro or try again at 7:42 PM."), 462 * time.Minute},
 		{"an hour of tomorrow", nil, message("try again at 11:30 UTC"), 23*time.Hour + 30*time.Minute},
+		{"a day of the next year", nil, message("resets Jan 4 at 3pm (UTC)"), maxReset},
 		{"Codex's day", nil, message("try again at Nov 30th, 2026 1:23 PM."), 49*time.Hour + 23*time.Minute},
 		{"Claude's number", nil, message("Claude AI usage limit reached|1795867500"), 5 * time.Minute},
 
