@@ -29,7 +29,7 @@ func (s *Service) resumeDetached(ctx context.Context, task, message string, set 
 	if err != nil {
 		return nil, err
 	}
-	lock, err := replica.Lock(s.Home, task)
+	lock, err := replica.Lock(s.Home, task) // nothing is pulled into the task meanwhile
 	if err != nil {
 		return nil, err
 	}

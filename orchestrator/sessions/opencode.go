@@ -80,7 +80,7 @@ func readOpenCode(o *object) (*Session, error) {
 			}
 			return nil
 		}
-		if string(m.Info.Summary) == "true" {
+		if string(m.Info.Summary) == "true" { // a compaction, no step of the agent
 			return nil
 		}
 		st := s.begin(len(s.Steps)-1, said)

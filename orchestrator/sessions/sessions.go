@@ -215,7 +215,7 @@ func parse(path string, data []byte) (*Session, error) {
 				return readClaude(data)
 			}
 		}
-		if n > headLines {
+		if n > headLines { // a session says what it is at its beginning
 			break
 		}
 	}

@@ -117,7 +117,7 @@ func (e *Env) Resolve(name string) (string, error) {
 		info, err := e.Root.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			missing, done = true, next
+			missing, done = true, next // what does not exist has no links beneath
 		case err != nil:
 			return "", systemError(name, err)
 		case info.Mode()&fs.ModeSymlink == 0:

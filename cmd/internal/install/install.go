@@ -202,7 +202,7 @@ func (p *Places) add(agent sessions.Agent, part part, data []byte) (after, clean
 			part.rules = append(part.rules, rulePrefix+tool)
 		}
 	}
-	if p.complete(agent, part, root) {
+	if p.complete(agent, part, root) { // also where it is in a form that nothing is taken out of
 		return data, clean, nil
 	}
 	if err != nil {
@@ -228,7 +228,7 @@ func (p *Places) add(agent sessions.Agent, part part, data []byte) (after, clean
 		return nil, nil, err
 	}
 	after, begin = slices.Concat(mark, after), slices.Concat(mark, begin)
-	root, err = parse(part.path, after)
+	root, err = parse(part.path, after) // read again as the agent will read it
 	if err == nil && !p.complete(agent, part, root) {
 		err = errors.New("another entry hides what is added")
 	}

@@ -58,7 +58,7 @@ func (s *Seat) inTree(ctx context.Context, w Work, do func(context.Context, Work
 	}
 	w.Dir, w.Tree, w.Worktree = m.Dir, "", &m.Worktree
 	err = do(ctx, w)
-	task, none := svc.LastOwnTask(m.Dir)
+	task, none := svc.LastOwnTask(m.Dir) // none: it was refused before it began
 	if errors.As(none, new(*session.UsageError)) {
 		return errors.Join(err, m.Remove(ctx, svc.Home))
 	}

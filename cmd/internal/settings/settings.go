@@ -433,7 +433,7 @@ func readFile(path string, user bool) (f file, err error) {
 			f.hooks, err = hook.Parse(&node)
 		case name != named.TuningKey && name != notify.Key:
 			structured = false
-		case !user:
+		case !user: // a repository could bring it along
 			return f, session.Usagef("%s:%d: %s can be set in your own config.yaml only: its commands run", path, node.Line, name)
 		case name == notify.Key:
 			f.notify, err = notify.Parse(&node)

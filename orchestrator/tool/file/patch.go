@@ -149,7 +149,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 		}
 	}
 	doc, err := readDocument(p.before).patch(c.hunks)
-	if err != nil && secret {
+	if err != nil && secret { // its error would quote the file
 		return p, &tool.PathError{Path: t.rel, Reason: "the patch does not fit, and the file " + tool.SecretRefusal}
 	}
 	if err != nil {
