@@ -140,20 +140,15 @@ func (p *parser) script(text, via string, depth int) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(text), MaxBytes)
 	}
-	if depth > MaxDepth {
-		return fmt.Errorf("%w: more than %d commands run one another", ErrTooLarge, MaxDepth)
-	}
 	sh := syntax.NewParser(syntax.Variant(syntax.LangBash))
 	// The sequence repeats a fault after it was stopped: read it to its end.
 	var fault error
 	for st, err := range sh.StmtsSeq(strings.NewReader(text)) {
-		switch {
-		case fault != nil || p.err != nil:
-		case err != nil:
+		if err != nil {
 			fault = fmt.Errorf("%w: %w", ErrSyntax, err)
-		default:
-			p.statement(st, text, via, depth)
+			continue
 		}
+		p.statement(st, text, via, depth)
 	}
 	if p.err != nil {
 		return p.err
@@ -279,9 +274,7 @@ func unescape(lit *syntax.Lit, quoted bool) string {
 	var sb strings.Builder
 	for i := 0; i < len(lit.Value); i++ {
 		if lit.Value[i] == '\\' && i+1 < len(lit.Value) {
-			if i++; lit.Value[i] == '\n' {
-				continue
-			}
+			i++ // of a line that goes on, the parser has left out the end
 		}
 		sb.WriteByte(lit.Value[i])
 	}

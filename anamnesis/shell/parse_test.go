@@ -70,6 +70,34 @@ func TestParse(t *testing.T) {
 		{`/usr/bin/npm i x`, []string{"/usr/bin/npm i x"}},
 		{`time npm i x`, []string{"npm i x"}},
 		{``, nil},
+		{`env -S 'npm i x' y`, []string{`env -S "npm i x" y`, "env: npm i x"}},
+		{`env --split-string="npm $x"`, []string{`env "--split-string=npm $x"¿`, `env: "npm $x"¿`}},
+		{`env - npm i x`, []string{"env - npm i x", "env: npm i x"}},
+		{`a | xargs; command; sudo; eval; watch`, []string{"a", "xargs", "command", "sudo", "eval", "watch"}},
+		{`sudo -E; sudo -u`, []string{"sudo -E", "sudo -u"}},
+		{`sudo -- npm i x; timeout -- 5 npm i; sudo --`, []string{"sudo -- npm i x", "sudo: npm i x", "timeout -- 5 npm i", "timeout: npm i", "sudo --"}},
+		{`sudo --user root npm i`, []string{"sudo --user root npm i", "sudo: npm i"}},
+		{`sudo --us root --login npm i`, []string{"sudo --us root --login npm i", "sudo: npm i"}},
+		{`flock /tmp/l -c 'npm i x'`, []string{`flock /tmp/l -c "npm i x"`, "flock: npm i x"}},
+		{`flock -n /tmp/l npm i x`, []string{`flock -n /tmp/l npm i x`, "flock: npm i x"}},
+		{`watch -n 1 npm i '&&' curl x`, []string{"watch -n 1 npm i && curl x", "watch: npm i", "watch: curl x"}},
+		{`bash --rcfile a -c 'npm i'; bash --init-file a -c 'npm i'`, []string{
+			`bash --rcfile a -c "npm i"`, "bash: npm i", `bash --init-file a -c "npm i"`, "bash: npm i"}},
+		{`bash --norc -c 'npm i'`, []string{`bash --norc -c "npm i"`, "bash: npm i"}},
+		{`bash -e x.sh; bash +e -c y`, []string{"bash -e x.sh", "bash +e -c y", "bash: y"}},
+		{`bash -c +e a; bash -c -e b`, []string{"bash -c +e a", "bash: a", "bash -c -e b", "bash: b"}},
+		{"bash -c <<'E'\nnpm i x\nE\n", []string{"bash -c <<npm i x"}},
+		{`bash -o pipefail -c a; bash +O extglob -c b`, []string{"bash -o pipefail -c a", "bash: a", "bash +O extglob -c b", "bash: b"}},
+		{`su root -c 'npm i'; su --command 'npm i'; su --command='npm i' root; su -lc 'npm i'`, []string{
+			`su root -c "npm i"`, "su: npm i", `su --command "npm i"`, "su: npm i",
+			`su "--command=npm i" root`, "su: npm i", `su -lc "npm i"`, "su: npm i"}},
+		{`su abc -c a; su --basic b; su -c`, []string{"su abc -c a", "su: a", "su --basic b", "su -c"}},
+		{`find -exec npm i {} \;`, []string{"find -exec npm i {} ;", "find: npm i {}"}},
+		{`find . -exec \;; find . -exec a`, []string{"find . -exec ;", "find . -exec a", "find: a"}},
+		{`eval npm "$x"`, []string{"eval npm $x¿", `eval: "npm $x"¿`}},
+		{`echo "a\nb" "c\$d" a\`, []string{`echo a\nb c$d a\`}},
+		{"echo a\\\nb", []string{"echo ab"}},
+		{"cat <<E\na\\\nb\nE\n", []string{"cat <<ab"}},
 	}
 	for _, tt := range tests {
 		got, err := shell.Parse(tt.line)
@@ -103,11 +131,30 @@ func TestParseFaults(t *testing.T) {
 		{"long", strings.Repeat("x", shell.MaxBytes+1), shell.ErrTooLarge, 0},
 		{"many", strings.Repeat("a;", shell.MaxCommands+1), shell.ErrTooLarge, shell.MaxCommands},
 		{"deep", nested, shell.ErrTooLarge, shell.MaxDepth + 1},
+		{"as long as it may be", strings.Repeat("x", shell.MaxBytes), nil, 1},
+		{"as deep as it may be", strings.Repeat("sudo ", shell.MaxDepth) + "true", nil, shell.MaxDepth + 1},
+		{"a script too deep", strings.Repeat("sudo ", shell.MaxDepth) + "sh -c true", shell.ErrTooLarge, shell.MaxDepth + 1},
+		{"deep scripts", strings.Repeat("eval ", shell.MaxDepth+2) + "true", shell.ErrTooLarge, shell.MaxDepth + 1},
 	}
 	for _, tt := range tests {
 		got, err := shell.Parse(tt.line)
 		if !errors.Is(err, tt.want) || len(got) != tt.before {
 			t.Errorf("%s: %d commands, %v; want %d, %v", tt.name, len(got), err, tt.before, tt.want)
+		}
+	}
+}
+
+// TestRunnerAssigns: what may stand before a command that env runs is a variable's name and value.
+func TestRunnerAssigns(t *testing.T) {
+	for word, want := range map[string]bool{
+		"A=x": true, "a_1=": true, "_=x": true, "A=b=c": true, "1A=x": false, "0A=x": false, "a-b=x": false, "=x": false, "A": false,
+	} {
+		got, err := shell.Parse("env " + word + " make")
+		if err != nil || len(got) != 2 {
+			t.Fatalf("%s: %+v, %v", word, got, err)
+		}
+		if is := got[1].Program() == "make" && len(got[1].Assigns) == 1; is != want {
+			t.Errorf("%s: %+v", word, got[1])
 		}
 	}
 }
@@ -131,10 +178,11 @@ func TestSimple(t *testing.T) {
 // FuzzParse: any text is read or refused, and what is read stays within the
 // limits.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`a "$(b 'c')" <<E` + "\nx\nE\n", `sudo -u`, `bash -c`, `find -exec`, "$'\\x", `env -S 'a b'`, `~`, `a=(1 2)`, `declare -a x=(1)`} {
+	for _, s := range []string{`a "$(b 'c')" <<E` + "\nx\nE\n", `sudo -u`, `bash -c`, `find -exec`, "$'\\x", `env -S 'a b'`, `~`, `a=(1 2)`, `declare -a x=(1)`, "0&0\xaf"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
+		shell.Parts(line)
 		got, err := shell.Parse(line)
 		if len(got) > shell.MaxCommands {
 			t.Fatalf("%d commands", len(got))

@@ -25,8 +25,8 @@ func Parts(line string) []Part {
 	var out []Part
 	marks := make(map[*syntax.Stmt]Part) // the marks of statements to come
 	for st, err := range syntax.NewParser().StmtsSeq(strings.NewReader(line)) {
-		if err != nil {
-			break
+		if err != nil { // the sequence repeats it after it was stopped: read it to its end
+			continue
 		}
 		for i := range out {
 			out[i].Later = true

@@ -53,9 +53,6 @@ func runs(s Simple) running {
 	case "sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "ash", "yash":
 		return running{script: shellScript(s)}
 	case "eval":
-		if len(args) == 0 {
-			return running{}
-		}
 		return running{script: joined(args)}
 	case "su", "sg", "script":
 		return running{script: optionValue(args, "c", "command")}
@@ -81,7 +78,7 @@ func runs(s Simple) running {
 		}
 	}
 	out := all[i].command(args)
-	if program == "watch" && len(out.words) > 0 {
+	if program == "watch" {
 		return running{script: joined(out.words)}
 	}
 	return out
@@ -98,7 +95,7 @@ func (r runner) command(args []Word) running {
 				out.words = args[i:]
 			}
 			return out
-		case strings.HasPrefix(w, "--") && len(w) > 2:
+		case strings.HasPrefix(w, "--"):
 			named := func(option string) bool { return strings.HasPrefix(option, w[2:]) } // it may be shortened
 			if slices.ContainsFunc(strings.Fields(r.valuedLong), named) {
 				i++

@@ -42,9 +42,7 @@ func Command(args string) string {
 	var a struct {
 		Command string `json:"command"`
 	}
-	if json.Unmarshal([]byte(args), &a) != nil {
-		return ""
-	}
+	_ = json.Unmarshal([]byte(args), &a) // arguments of another form hold none
 	return a.Command
 }
 
@@ -87,9 +85,6 @@ func sequence(line string) (simple [][]string, ok bool) {
 		return nil, false
 	}
 	for _, s := range commands {
-		if s.Via != "" { // judged by the command that runs it
-			continue
-		}
 		words, ok := s.literal()
 		if !ok || len(s.Words) == 0 || len(s.Assigns) > 0 {
 			return nil, false

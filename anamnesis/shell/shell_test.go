@@ -19,6 +19,17 @@ func TestLocal(t *testing.T) {
 		"find . -name '*.go'":                  true,
 		"python3 -m pytest -q":                 true,
 		"git diff --stat":                      true,
+		"git status":                           true,
+		"go":                                   false,
+		"ls > $F":                              false,
+		"ls > {a,b}":                           false,
+		"python -m":                            false,
+		"python -m unittest a":                 true,
+		"python -m http.server":                false,
+		"python3 a.py pytest":                  false,
+		"sed -n":                               false,
+		"sed -i 1p a":                          false,
+		"grep a=b x":                           true,
 		"cat *.md":                             true,
 		"":                                     false,
 		"curl https://example.org":             false,
@@ -75,6 +86,36 @@ func TestLocal(t *testing.T) {
 	}
 }
 
+// TestCommand: a call without a command, or with arguments of another form, has none.
+func TestCommand(t *testing.T) {
+	for args, want := range map[string]string{`{"command":"ls"}`: "ls", `{"path":"a"}`: "", `{"command":7}`: "", "ls": "", "": ""} {
+		if got := Command(args); got != want {
+			t.Errorf("%s: %q", args, got)
+		}
+	}
+}
+
+// TestInner: a command runs another one, or a script whose text is known.
+func TestInner(t *testing.T) {
+	for line, want := range map[string]string{
+		"make": " | ", "sudo -u me make a": "make a | ", "bash -c 'make a'": " | make a", `bash -c "$x"`: " | ", "": " | ",
+	} {
+		var s Simple
+		if all := Parts(line); len(all) > 0 {
+			s = all[0].Simple
+		}
+		words, script := s.Inner()
+		if got := (Simple{Words: words}).String() + " | " + script; got != want {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	for n, want := range map[int]int{MaxBytes: 1, MaxBytes + 1: 0} {
+		if got := len(Parts(strings.Repeat("x", n))); got != want {
+			t.Errorf("%d bytes: %d commands", n, got)
+		}
+	}
+}
+
 // TestReadsOnly: what a command can do to files counts, not what it usually does.
 func TestReadsOnly(t *testing.T) {
 	for _, command := range []string{
@@ -87,7 +128,7 @@ func TestReadsOnly(t *testing.T) {
 		}
 	}
 	for _, command := range []string{
-		"", "make", "ls; make", "echo $(make)", "echo `make`", "cat <(make)", "echo x > a", "echo x >> a", "echo x >& a", "echo x &> a", "ls >| a", "cat < a > b",
+		"", "# no command", "make", "ls; make", "echo $(make)", "echo `make`", "cat <(make)", "echo x > a", "echo x >> a", "echo x >& a", "echo x &> a", "ls >| a", "cat < a > b",
 		"X=1 ls", "ls &", "(rm a)", "for f in a; do rm $f; done", "ls() { rm a; }; ls", "./ls", "/tmp/ls", "env ls", "sudo ls", "bash -c ls", "xargs rm", "eval ls", "$X a",
 		"sed", "sed -n", "sed -n -e", "git --no-pager", "go", "find . | sed", "sed -i s/a/b/ a", "sed -Ei.bak s/a/b/ a", "sed --in-place=x s/a/b/ a", "sed --i s/a/b/ a", "sed -n 'w out' a", "sed -n '1w out' a", "sed 's/a/b/w out' a", "sed 's/a/b/e' a", "sed '1e make' a",
 		"sed -e 'w out' p", "sed '-ew out' p", "sed --expression='w out' p", "sed -f script a", "sed p a -i", "sed 'p;w out' a", "sed -n 'p\nw out' a", "sed 1p -- -i",
