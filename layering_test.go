@@ -40,8 +40,7 @@ var floors = []struct {
 	{"worldstate", "worldstate/ignore", []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}},
 }
 
-// walls lists the imports
-// that a room's own floor would allow and its meaning forbids.
+// walls lists the imports that a room's own floor would allow and its meaning forbids.
 var walls = []struct {
 	from, to, why string
 }{
@@ -92,6 +91,9 @@ var doors = map[string][]string{
 	"modernc.org/sqlite":                              {"orchestrator/search"},
 	"github.com/minio/minio-go/v7":                    {"orchestrator/replica/bucket"},
 	"mvdan.cc/sh/v3":                                  {"anamnesis/shell"},
+	"github.com/spf13/cobra":                          {"cmd"},
+	"github.com/spf13/pflag":                          {"cmd"},
+	"charm.land":                                      {"cmd"},
 	"github.com/jackc/pgx/v5":                         {"cmd/anamnesis-worker"},
 	"github.com/riverqueue/river":                     {"cmd/anamnesis-worker"},
 }
@@ -149,7 +151,7 @@ func checkOrchestrator(t *testing.T, imports map[string][]string) {
 	t.Helper()
 	for _, name := range orchestrator {
 		if _, ok := imports["orchestrator/"+name]; !ok {
-			t.Errorf("orchestrator/%s is listed in orchestrator and does not exist", name)
+			t.Errorf("orchestrator/%s does not exist: remove it from the list orchestrator of layering_test.go", name)
 		}
 	}
 	for dir, list := range imports {
@@ -159,12 +161,13 @@ func checkOrchestrator(t *testing.T, imports map[string][]string) {
 		}
 		floor := slices.Index(orchestrator, name)
 		if floor < 0 {
-			t.Errorf("%s is not listed in orchestrator", dir)
+			t.Errorf("%s is missing in the list orchestrator of layering_test.go: add it after what it imports", dir)
 			continue
 		}
 		for _, imp := range list {
 			if to, ours := strings.CutPrefix(imp, "anamnesis/orchestrator/"); ours && !slices.Contains(orchestrator[:floor], to) {
-				t.Errorf("%s imports %s, which is not before it in orchestrator", dir, imp)
+				t.Errorf("%s imports %s, which does not stand before it in the list orchestrator of layering_test.go: "+
+					"imports run downwards; pass the value in, or move what both need below them", dir, imp)
 			}
 		}
 	}
@@ -182,15 +185,20 @@ func checkPure(t *testing.T, imports map[string][]string) {
 		}
 	}
 	for i := 0; i < len(queue); i++ {
+		var effects []string
 		for _, imp := range imports[queue[i]] {
 			if isImpure(imp) || imp == "context" && i < len(pure) { // model.Model takes a context
-				t.Errorf("%s imports %s: %s is pure", way[queue[i]], imp, strings.Fields(way[queue[i]])[0])
+				effects = append(effects, imp)
 				continue
 			}
 			if dir, ours := strings.CutPrefix(imp, "anamnesis/"); ours && way[dir] == "" {
 				way[dir] = way[queue[i]] + " → " + dir
 				queue = append(queue, dir)
 			}
+		}
+		if slices.Sort(effects); len(effects) > 0 {
+			t.Errorf("%s imports %s: %s is pure, with all that it imports; let orchestrator/runtime find the value out and "+
+				"record it in an operation", way[queue[i]], strings.Join(slices.Compact(effects), ", "), strings.Fields(way[queue[i]])[0])
 		}
 	}
 }
@@ -223,7 +231,7 @@ func checkImport(t *testing.T, path, dir, imp string) {
 	}
 	allowed, ok := rooms[room]
 	if !ok {
-		t.Errorf("%s: %s is not a room of the house", path, room)
+		t.Errorf("%s: layering_test.go does not say in rooms what %s may import", path, room)
 		return
 	}
 	target, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(imp, "anamnesis"), "/"), "/")
@@ -231,7 +239,7 @@ func checkImport(t *testing.T, path, dir, imp string) {
 		t.Errorf("%s imports %s: %q may import %q only", path, imp, room, allowed)
 	}
 	if strings.HasPrefix(dir, "cmd/internal") && strings.HasPrefix(imp, "anamnesis/cmd/anamnesis") {
-		t.Errorf("%s imports %s: faces do not import the command", path, imp)
+		t.Errorf("%s imports %s: front ends do not import the command", path, imp)
 	}
 	if test {
 		return
@@ -244,7 +252,7 @@ func checkImport(t *testing.T, path, dir, imp string) {
 		below, inside := strings.CutPrefix(imp, "anamnesis/"+f.room+"/internal/")
 		floor := slices.Index(f.packages, name)
 		if floor < 0 {
-			t.Errorf("%s: %s has no floor in floors", path, dir)
+			t.Errorf("%s: %s is missing in the list floors of layering_test.go: add it after what it imports", path, dir)
 		} else if inside && !slices.Contains(f.packages[:floor], below) || !inside && imp != everywhere && !slices.Contains(strings.Fields(f.also), strings.TrimPrefix(imp, "anamnesis/")) {
 			t.Errorf("%s imports %s: %s may import %q only", path, imp, dir, f.packages[:floor])
 		}
