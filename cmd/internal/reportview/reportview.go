@@ -11,6 +11,7 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/testrun"
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/show"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
@@ -413,11 +414,7 @@ func (v *view) counts(name string, list []report.Count) {
 
 func (v *view) figures(r *report.Report) {
 	v.time(r)
-	cost := state.Dollars(r.Usage.USD)
-	if r.Usage.USD == 0 {
-		cost = "no price is known"
-	}
-	v.add("Cost", Item{fmt.Sprintf("%s; %d tokens in (%d from the cache), %d out; %s, %d operations", cost, r.Usage.Prompt, r.Usage.Cached, r.Usage.Completion, quote.Number(r.Steps, "step"), r.Ops), r.Ops})
+	v.add("Cost", Item{fmt.Sprintf("%s; %d tokens in (%d from the cache), %d out; %s, %d operations", show.Cost(r.Usage), r.Usage.Prompt, r.Usage.Cached, r.Usage.Completion, quote.Number(r.Steps, "step"), r.Ops), r.Ops})
 }
 
 func (v *view) time(r *report.Report) {

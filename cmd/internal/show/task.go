@@ -39,7 +39,7 @@ func (o *Printer) Task(v inspect.Task) {
 	}
 	say("model    ", "%s · %d tokens in, %d out", v.Model, v.Tokens.Prompt, v.Tokens.Completion)
 	if v.Tokens.Tokens() > 0 {
-		say("cost     ", "%s", costText(v.Tokens))
+		say("cost     ", "%s", Cost(v.Tokens))
 	}
 	say("record   ", "%s, at step %d; %d operations, %s", quote.Number(v.Steps, "step"), v.Step, v.Ops,
 		quote.Number(v.Jumps, "jump"))
@@ -68,11 +68,11 @@ func (o *Printer) Task(v inspect.Task) {
 	}
 }
 
-// costText says what a task cost, as far as it is known.
-func costText(u op.Usage) string {
+// Cost says what tokens cost, as far as it is known. A model of one's own may cost nothing.
+func Cost(u op.Usage) string {
 	switch {
-	case u.Priced == 0:
-		return "unknown: the table of prices does not have the model"
+	case u.Priced == 0 && u.Tokens() > 0:
+		return "unknown: neither prices.yaml nor the built-in table has the model"
 	case u.Unpriced() > 0:
 		return fmt.Sprintf("at least %s: the price of %d tokens is not known", state.Dollars(u.USD), u.Unpriced())
 	}

@@ -7,8 +7,27 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
+
+// TestCost: nothing used and a model that costs nothing are $0, which is not a price that nobody knows.
+func TestCost(t *testing.T) {
+	for _, c := range []struct {
+		used op.Usage
+		want string
+	}{
+		{op.Usage{}, "$0.0000"},
+		{op.Usage{Prompt: 10, Completion: 1, Priced: 11}, "$0.0000"},
+		{op.Usage{Prompt: 10, Completion: 1, Priced: 11, USD: 1.5}, "$1.50"},
+		{op.Usage{Prompt: 10, Completion: 1, Priced: 7, USD: 0.25}, "at least $0.2500: the price of 4 tokens is not known"},
+		{op.Usage{Prompt: 10, Completion: 1}, "unknown: neither prices.yaml nor the built-in table has the model"},
+	} {
+		if got := Cost(c.used); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.used, got, c.want)
+		}
+	}
+}
 
 // TestTasksNarrow: on a narrow terminal a task's directory and the first paragraph of its
 // first request have a line of their own.

@@ -360,14 +360,7 @@ func (m *screen) costVerb([]string) tea.Cmd {
 	u := m.st.Totals.Usage
 	m.print(fmt.Sprintf("%s tokens sent (%s cached), %s received in %s", paint.Count(u.Prompt), paint.Count(u.Cached),
 		paint.Count(u.Completion), quote.Number(m.st.Totals.Replies, "reply")))
-	switch {
-	case u.Unpriced() == 0 && u.USD > 0:
-		m.print(state.Dollars(u.USD))
-	case u.USD > 0:
-		m.print(state.Dollars(u.USD) + paint.Faint.Render(" for the tokens whose price is known"))
-	default:
-		m.print(paint.Faint.Render("no price is known for this model; prices.yaml beside config.yaml can name one"))
-	}
+	m.print(show.Cost(u))
 	return nil
 }
 
