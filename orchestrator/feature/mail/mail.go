@@ -149,9 +149,6 @@ func validMarks(st *state.State, above int) []int {
 // leftBefore names the steps up to id that an earlier jump left, if the path does not pass
 // through id: the context still shows them, without the later notice that they were left.
 func leftBefore(st *state.State, id int) string {
-	if st.Steps.OnPath(id, st.Current) {
-		return ""
-	}
 	return steps.IDRanges(slices.DeleteFunc(st.Steps.Path(id), func(on int) bool { return st.Steps.OnPath(on, st.Current) }))
 }
 

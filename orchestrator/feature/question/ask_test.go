@@ -205,3 +205,12 @@ func answer(t *testing.T, place *workspace.Place) {
 		t.Error(err)
 	}
 }
+
+// TestAsks: a task can have an answer without a user who is present if it waits, or ends and leaves the question open.
+func TestAsks(t *testing.T) {
+	for when, want := range map[question.When]bool{question.Wait: true, question.Stop: true, question.Refuse: false} {
+		if got := question.New(nil, nil, when, nil).Asks(); got != want {
+			t.Errorf("%s: %v", when, got)
+		}
+	}
+}

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -91,8 +93,8 @@ func TestAsk(t *testing.T) {
 		{name: "in a fence", list: []model.Reply{says("Here:\n```json\n" + good + "\n```")}, want: "All attempts", asked: 1},
 		{name: "after looking", list: []model.Reply{calls(1, "open_op", `{"op":31,"from":7}`), calls(1, "search_cards", `{"query":"generated"}`), calls(1, "outline", `{"from":2}`), says(good)},
 			want: "All attempts", looked: 3, asked: 4, results: []string{"| op 31 from 7", "cards about generated", "| steps from 2"}},
-		{name: "looks that find nothing", list: []model.Reply{calls(1, "open_op", `{"op":999}`), calls(1, "Bash", `{}`), calls(1, "outline", `[]`), says(good)},
-			want: "All attempts", looked: 3, asked: 4, results: []string{"Not found: there is no such op.", "There is no Bash.", "the arguments are not what outline takes"}},
+		{name: "looks that find nothing", list: []model.Reply{calls(1, "open_op", `{"op":999}`), calls(1, "Bash", `{}`), calls(1, "outline", `[]`), calls(1, "outline", `{"from":-1}`), says(good)},
+			want: "All attempts", looked: 4, asked: 5, results: []string{"Not looked up: from must not be negative.", "Not found: there is no such op.", "There is no Bash.", "the arguments are not what outline takes"}},
 		{name: "too many looks", list: []model.Reply{calls(maxLookups+2, "outline", `{"from":0}`), says(good)}, want: "All attempts", looked: maxLookups, asked: 2, results: []string{"Not looked up: 8 look-ups is all there are"}},
 		{name: "repaired", list: []model.Reply{says("You should try harder."), says(good)}, want: "All attempts", asked: 2, results: []string{"could not be used: the reply holds no JSON object"}},
 		{name: "rubbish twice", list: []model.Reply{says("No."), says(`{"diagnosis":"x"`)}, err: "the answer is not a strategy: the reply is not the JSON object", asked: 2},
@@ -171,4 +173,75 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q was taken for a strategy: %+v", text, s)
 		}
 	})
+}
+
+// TestParseLimits: lists are cut, empty items left out.
+func TestParseLimits(t *testing.T) {
+	var plan []string
+	for i := range maxItems + 2 {
+		plan = append(plan, fmt.Sprintf(`"step %d"`, i), `" "`)
+	}
+	s, err := parse(`{"diagnosis":"d","plan":[` + strings.Join(plan, ",") + `]}`)
+	if err != nil || len(s.Plan) != maxItems || s.Plan[maxItems-1] != fmt.Sprintf("step %d", maxItems-1) {
+		t.Errorf("%q, %v", s.Plan, err)
+	}
+}
+
+// TestReflect: what a reflection records: a strategy, why there is none, or the wait for the model.
+func TestReflect(t *testing.T) {
+	wait := &op.Wait{Tries: 2}
+	down := []model.Reply{}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, tt := range []struct {
+		name  string
+		ctx   context.Context
+		goal  bool
+		list  []model.Reply // nil: no model is configured
+		wait  *op.Wait
+		want  string
+		about string // op.ByGoal, or empty
+	}{
+		{"a strategy", t.Context(), false, []model.Reply{says(good)}, nil, "strategy.given", ""},
+		{"about the goal", t.Context(), true, []model.Reply{says(good)}, nil, "strategy.given", op.ByGoal},
+		{"no model", t.Context(), false, nil, nil, "reflect.failed", ""},
+		{"no model, about the goal", t.Context(), true, nil, nil, "reflect.failed", op.ByGoal},
+		{"the model is down", t.Context(), false, down, nil, "reflect.failed", ""},
+		{"and is waited for", t.Context(), false, down, wait, "model.failed", ""},
+		{"an answer of no use", t.Context(), true, []model.Reply{says("no"), says("no")}, wait, "reflect.failed", op.ByGoal},
+		{"interrupted", ended, false, down, nil, "reflect.asked", ""},
+	} {
+		place := gatetest.Place(t, op.TaskOpened{})
+		if err := place.Record(t.Context(), &op.JumpRequested{To: 0, By: op.ByAgent, Reason: "again"}); err != nil {
+			t.Fatal(err)
+		}
+		place.State().Totals.Reflections = 5 // the turn of the first request
+		var m model.Model
+		if tt.list != nil {
+			m = &replies{t: t, list: tt.list}
+		}
+		act := state.Action{Step: 0}
+		if tt.goal {
+			act.Reason = op.ByGoal
+		}
+		if err := New(place.Ledger, nil, m).Reflect(tt.ctx, t.Context(), act, func(*model.Fault) *op.Wait { return tt.wait }); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		o, err := place.Ledger.Op(place.State().Last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := ""
+		switch b := o.Body.(type) {
+		case *op.StrategyGiven:
+			by = b.By
+		case *op.ReflectFailed:
+			by = b.By
+		case *op.ReflectAsked:
+			by = b.By
+		}
+		if string(o.Body.Kind()) != tt.want || by != tt.about {
+			t.Errorf("%s: %s by %q, want %s by %q", tt.name, o.Body.Kind(), by, tt.want, tt.about)
+		}
+	}
 }
