@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -59,9 +60,46 @@ func borders() []side {
 			`"token":"worddddd"`, `"token":"12$45678"`, `"token": "a1b2(c3d4)"`, "DB_PASSWORD=ab(cdefg)", "accessKey: testRSA2048Key", "password: 123+45678",
 			"password: bcDEFxyz12", "password: word+word", "token: abc.Kx8Rt3Vq0ZmL7nW", "token: a_b1.c_d234", "password: hunter22secr", `--token string\ x`,
 		}},
-		{"patterns", []string{"redis://u:«p[x»@h [redacted:x:123abc]"}, []string{
-			"https://hooks.zapier.com/hooks/catch/1234567/4567",
+		{"patterns", []string{
+			"redis://u:«p[x»@h [redacted:x:123abc]", "«EAAA" + many("Kx8Rt3Vq", 8) + "»", "Basic «dXMgZXI6cGFzcw»", "authorization: bearer «aBcdeaBcdeaBcdeaBcde»",
+			"password" + many(" ", 65) + "= «hunter2pw9»",
+		}, []string{
+			"https://hooks.zapier.com/hooks/catch/1234567/4567", "EAAA" + many("Kx8Rt3Vq", 8) + "A", "xoxb-210987654321-", "BBBBasic dXNlcjpwYXNz",
+			"Basic dXNlcjpwYXNzd", "Basic dXNlcjp/YXNz", "authorization: bearer aBcdeaBcdeaBcdeaBcdex", "password" + many(" ", 66) + "= hunter2pw9",
 		}},
+		{"passwords in URLs", []string{
+			"a+://u:«hunter2»@h", "ss://u:«abc»@h", "redis://:«éa12»@h", "postgres://appé:«hunter2»@h", "TOKEN=«$pass12»",
+		}, []string{
+			"ss://u:ab@h", "://a:bcd@h", "x$s://u:hunter2@h", `ss://u:hun"ter2@h`, "ss://u:hun ter2@h", "TOKEN=$conf.pass12",
+		}},
+	}
+}
+
+// TestHiddenInValues: a secret has one marker, whether a screen shows all of its bytes or not.
+func TestHiddenInValues(t *testing.T) {
+	r := New(testKey(), nil)
+	for _, frame := range []string{"ss://u:%s@h", "DB_PASSWORD=%s"} {
+		_, want := r.Text(fmt.Sprintf(frame, "hunter2"))
+		for _, v := range []string{"hun\x7fter2", "hun\x00ter2", "hun\u200bter2", "hunx\bter2"} {
+			if out, got := r.Text(fmt.Sprintf(frame, v)); len(got) != 1 || got[0].Marker != want[0].Marker || got[0].Bytes != v {
+				t.Errorf("%q in %s: %q", v, frame, out)
+			}
+		}
+	}
+}
+
+// TestNothing: a Redactor that is not there finds nothing; a marker is listed once.
+func TestNothing(t *testing.T) {
+	var r *Redactor
+	in := `{"foreign":{"data":"` + secrets()["github-token"] + `"}}`
+	if out, found := r.Text(in); out != in || len(found) != 0 {
+		t.Errorf("%q, %v", out, found)
+	}
+	if out, changed, err := r.JSON([]byte(in), &JSONOptions{Foreign: "foreign"}); changed || err != nil || string(out) != in {
+		t.Errorf("%s, %v", out, err)
+	}
+	if _, markers := New(testKey(), nil).Markers("DB_PASS=hunter2 DB_PASS=hunter2 DB_PASS=hunter3"); len(markers) != 2 {
+		t.Errorf("markers %q", markers)
 	}
 }
 

@@ -192,10 +192,12 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	if hides(s) { // once more, as a screen shows it
 		shown, pos := shownText(s)
 		more, last := r.findIn(shown, inKey)
+		var visible []match
 		for _, m := range more {
 			m.start, m.end, m.from = pos[m.start], pos[m.end-1]+1, pos[m.from]
-			ms = appendLines(ms, s, m)
+			visible = appendLines(visible, s, m)
 		}
+		ms = append(visible, ms...) // of the same bytes, the value that is seen counts
 		end.partial = max(end.partial, len(s)-pos[len(shown)-last.partial])
 		if last.open >= 0 && (end.open < 0 || pos[last.open] < end.open) {
 			end.open = pos[last.open]
@@ -298,7 +300,7 @@ func merge(s string, ms []match) []match {
 	if len(ms) < 2 {
 		return ms
 	}
-	slices.SortFunc(ms, func(a, b match) int {
+	slices.SortStableFunc(ms, func(a, b match) int {
 		switch {
 		case a.start != b.start:
 			return a.start - b.start

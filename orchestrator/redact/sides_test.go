@@ -163,12 +163,19 @@ func TestSecretsOfAWS(t *testing.T) {
 	id, secret := secrets()["aws-key-id"], "wJalrXUtnFEMI7MDENGbPxRfi"+"CYzR8+L3/N9pQz1"
 	for _, in := range []string{
 		"User name,Access key ID,Secret access key\nme,%s,%s\n", "AWS Access Key ID [None]: %s\nAWS Secret Access Key [None]: %s\n", "ACCESSKEY\t%s\t2026-01-01T00:00:00Z\t%s\tActive", "| %s | %s |",
+		"%s" + strings.Repeat(" ", 111) + "%s",
 	} {
 		if out, found := New(testKey(), nil).Text(fmt.Sprintf(in, id, secret)); len(found) != 2 || found[1].Bytes != secret {
 			t.Errorf("%q: %q", in, out)
 		}
 	}
-	for _, in := range []string{"%s of 3f9a1c7e5d2b8f604a1c9e7d5b3f2a806c4e8d1f", "%s in " + secret[:30] + "/" + secret, "%s" + strings.Repeat(" and more of it", 40) + secret} {
+	for _, in := range []string{strings.ToLower(id) + " " + secret, "X" + id + " " + secret, id + "A " + secret} {
+		if got := plain(t, in); got != in {
+			t.Errorf("touched %q: %q", in, got)
+		}
+	}
+	for _, in := range []string{"%s " + strings.ToUpper(secret), "%s " + strings.ToLower(secret), "%s " + secret + "=", "%s" + strings.Repeat(" ", 112) + secret,
+		"%s of 3f9a1c7e5d2b8f604a1c9e7d5b3f2a806c4e8d1f", "%s in " + secret[:30] + "/" + secret, "%s" + strings.Repeat(" and more of it", 40) + secret} {
 		if out, found := New(testKey(), nil).Text(fmt.Sprintf(in, id)); len(found) != 1 {
 			t.Errorf("%q: %q", in, out)
 		}
