@@ -129,6 +129,9 @@ func TestFit(t *testing.T) {
 			t.Errorf("%s: %q, %d bytes, %v; want %s", name, description, len(p.Base64), err, tc.want)
 			continue
 		}
+		if tc.same && strings.Contains(description, "made from") {
+			t.Errorf("%s is made anew: %s", name, description)
+		}
 		if first := strings.HasSuffix(description, ", its first frame"); first != (name == "an animated GIF") {
 			t.Errorf("%s: %q", name, description)
 		}
@@ -152,6 +155,8 @@ func TestFitRefuses(t *testing.T) {
 		"a head of a PNG": {whole[:20], "it is damaged"},
 		"half a JPEG":     {cmyk()[:60], "it is damaged"},
 		"a bomb":          {bomb(30_000, 30_000), "it has 30000x30000 pixels, at most 50 million are decoded"},
+		"a small bomb":    {bomb(5_000, 10_000), "it is damaged"},
+		"a larger bomb":   {bomb(5_001, 10_000), "it has 5001x10000 pixels"},
 		"a wrong pixel":   {slices.Replace(bytes.Clone(whole), headEnd+20, headEnd+21, ^whole[headEnd+20]), "it is damaged"},
 		"no pixels":       {bomb(0, 10), "it is damaged"},
 		"no width":        {[]byte("GIF89a\x00\x00\x05\x00\x00\x00\x00"), "it has 0x5 pixels"},

@@ -1,6 +1,8 @@
 package planmode_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -8,8 +10,14 @@ import (
 	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/gate/gatetest"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 )
+
+func TestMain(m *testing.M) {
+	guard.SuperviseMain() // this binary also supervises commands
+	os.Exit(m.Run())
+}
 
 // TestCheck: while a task only plans, what is not known to change nothing is refused, and the refusal says what to do.
 func TestCheck(t *testing.T) {
@@ -75,5 +83,42 @@ func TestOn(t *testing.T) {
 	}
 	if b := planmode.Set(true, true, "ask"); b.Notice != "" {
 		t.Errorf("the model is told of a change of the approval alone: %q", b.Notice)
+	}
+}
+
+// TestConfine: while a task only plans, commands cannot write in the directory, and one that only shows files of the
+// directory needs no approval, unless it may show secrets. Where the network is not held back, every command does.
+func TestConfine(t *testing.T) {
+	dir := t.TempDir()
+	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{World: dir, Confine: guard.ConfineWorld, Cache: t.TempDir(), Temp: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	confine := planmode.Confine(func() bool { return on })
+	pass := func(command string, box *guard.Sandbox) *gate.Call {
+		t.Helper()
+		args := fmt.Sprintf(`{"command":%q}`, command)
+		c := &gate.Call{Spec: tool.Spec{Command: "command"}, Input: []byte(args), Env: &tool.Env{Dir: dir, Sandbox: box}}
+		if got, err := confine(t.Context(), c); got != nil || err != nil {
+			t.Fatalf("%q: %v, %v", command, got, err)
+		}
+		return c
+	}
+	for command, reads := range map[string]bool{"cat a": true, "ls | head -3": true, "": false, "cat .env": false, "cat /etc/passwd": false, "curl https://x.example": false} {
+		c := pass(command, box)
+		if c.Reads != (reads && box.HoldsNetwork()) || c.Env.Sandbox == box {
+			t.Errorf("%q only shows files: %v; the same sandbox: %v", command, c.Reads, c.Env.Sandbox == box)
+		}
+		if c := pass(command, nil); c.Reads || c.Env.Sandbox != nil {
+			t.Errorf("%q without a sandbox only shows files: %v", command, c.Reads)
+		}
+		if c := pass(command, box.WithNetwork()); c.Reads {
+			t.Errorf("%q with the network only shows files", command)
+		}
+	}
+	on = false
+	if c := pass("cat a", box); c.Reads || c.Env.Sandbox != box {
+		t.Errorf("outside plan mode: %+v", c)
 	}
 }
