@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,11 @@ func TestTooDeepMarkdown(t *testing.T) {
 		{"with brackets", deep("23) ", most+1), 1},
 		{"of each", deep("> - 1. ", most/3+1), 1},
 		{"the last without a blank", deep("- ", most) + "-", 0},
+		{"zeros", deep("0. ", most+1), 1},
+		{"nines", deep("9. ", most+1), 1},
+		{"brackets", deep("1) ", most), 0},
+		{"a bracket more", deep("1) ", most+1), 1},
+		{"points behind quotes", deep(">.", most), 0},
 		{"a rule", deep("-", 2*most), 0},
 		{"points", deep(".", 2*most), 0},
 		{"points behind blanks", deep(" .", 2*most), 0},
@@ -81,5 +87,74 @@ func TestGroupOfKeys(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestBodyItems: what is a bullet, and where it ends.
+func TestBodyItems(t *testing.T) {
+	for _, tt := range []struct {
+		body string
+		want []string // label and text
+	}{
+		{"", nil},
+		{"- **Issue**: a\nlazy\n- **Solution**: b\n", []string{"Issue a\nlazy", "Solution b"}},
+		{"- **Issue**: a\n\n\n- **Issue:** b\n\n", []string{"Issue a", "Issue b"}},
+		{"> > **Issue**: x\n", nil},
+		{"> - **Issue**: x\n", nil},
+		{"-\n  **Issue**: x\n", nil},
+		{"-\n- **Issue**: x\n", []string{"Issue x"}},
+		{"- ```\n  **Issue**: x\n  ```\n- **Issue**: y", []string{"Issue y"}},
+		{"- **Issue: x\n- Issue**: y\n- *Issue*: z\n- **Issues**: a\n", nil},
+		{"1) __CONSTRAINT：__ x\n\n   y\n", []string{"Constraint x\n\ny"}},
+		{"- **Issue**:\n  1. one\n  2. two\n\nprose\n", []string{"Issue 1. one\n2. two"}},
+	} {
+		c, err := Parse([]byte(head + "---\n" + tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for label, text := range c.Bullets() {
+			got = append(got, label+" "+text)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.body, got, tt.want)
+		}
+		for range c.Bullets() { // a reader may stop
+			break
+		}
+	}
+}
+
+// TestBulletsAdded: a bullet goes behind those of its kind or before it, and otherwise to the end with a blank line before.
+func TestBulletsAdded(t *testing.T) {
+	for _, tt := range []struct{ body, text, want string }{
+		{"", "x", "- **Issue**: x\n"},
+		{"prose", "x", "prose\n\n- **Issue**: x\n"},
+		{"prose\n", "x", "prose\n\n- **Issue**: x\n"},
+		{"prose\n\n", "x", "prose\n\n- **Issue**: x\n"},
+		{"* **Issue**: a\n\nprose\n", "x", "* **Issue**: a\n* **Issue**: x\n\nprose\n"},
+		{"* **Issue**: a", "x", "* **Issue**: a\n* **Issue**: x\n"},
+		{"", "1. a\n2. b", "- **Issue**:\n  1. a\n  2. b\n"},
+		{"", "1) a", "- **Issue**:\n  1) a\n"},
+		{"", "1 a\n\nb", "- **Issue**: 1 a\n\n  b\n"},
+		{"", ". a", "- **Issue**: . a\n"},
+		{"", "> a", "- **Issue**:\n  > a\n"},
+	} {
+		c, err := Parse([]byte(head + "---\n" + tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Issue = append(c.Issue, tt.text)
+		if got := string(c.Body()); got != tt.want {
+			t.Errorf("%q and %q: %q, want %q", tt.body, tt.text, got, tt.want)
+		}
+	}
+	c, err := Parse([]byte(head + "---\n- **Issue**: a\n\nprose\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Solution = []string{"b"}
+	if got, want := string(c.Body()), "- **Issue**: a\n- **Solution**: b\n\nprose\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,9 +198,23 @@ func TestValidate(t *testing.T) {
 		{"topic lines", func(c *Card) { c.Topic = "a\nb" }, "line break"},
 		{"long topic", func(c *Card) { c.Topic = strings.Repeat("字", MaxTopicRunes+1) }, "at most"},
 		{"state", func(c *Card) { c.State = "x" }, "unknown"},
+		{"no state", func(c *Card) { c.State = "" }, ""},
+		{"longest id", func(c *Card) { c.ID = strings.Repeat("a", 64) }, ""},
+		{"id of 65", func(c *Card) { c.ID = strings.Repeat("a", 65) }, "not a card id"},
+		{"longest topic", func(c *Card) { c.Topic = strings.Repeat("字", MaxTopicRunes) }, ""},
+		{"task", func(c *Card) { c.SourceTask = "a\nb" }, "source_task holds a line break"},
+		{"not UTF-8", func(c *Card) { c.Provenance.Model = "\xff" }, "provenance holds a line break"},
+		{"ranges", func(c *Card) { c.Provenance.Ranges = make([]Range, MaxListItems) }, ""},
+		{"more ranges", func(c *Card) { c.Provenance.Ranges = make([]Range, MaxListItems+1) }, "ranges has 201 entries"},
+		{"range", func(c *Card) { c.Provenance.Ranges = []Range{{5, 3}} }, "not a range"},
+		{"bullets", func(c *Card) { c.Issue = slices.Repeat([]string{"x"}, MaxBullets-2) }, ""},
+		{"more bullets", func(c *Card) { c.Issue = slices.Repeat([]string{"x"}, MaxBullets-1) }, "the card has 201 bullets"},
+		{"tags", func(c *Card) { c.Tags = slices.Repeat([]string{"x"}, MaxListItems) }, ""},
+		{"more tags", func(c *Card) { c.Tags = slices.Repeat([]string{"x"}, MaxListItems+1) }, "tags has 201 entries"},
+		{"blank tag", func(c *Card) { c.Tags = []string{" "} }, "tags has an empty entry"},
 		{"no bullets", func(c *Card) { c.Issue, c.Solution, c.Constraint = nil, nil, nil }, "says nothing"},
 		{"empty bullet", func(c *Card) { c.Issue = []string{" \n "} }, "empty **Issue**"},
-		{"tag", func(c *Card) { c.Tags = []string{"a\nb"} }, "tags"},
+		{"tag", func(c *Card) { c.Tags = []string{"a\nb"} }, "tags has an empty entry"},
 		{"model", func(c *Card) { c.Provenance.Model = "a\x1b[31m" }, "provenance"},
 		{"huge", func(c *Card) { c.Issue = []string{strings.Repeat("x", MaxBytes)} }, "at most"},
 		{"too deep to read", func(c *Card) { c.Issue = []string{"x\n" + strings.Repeat("> ", 200) + "y"} }, "nested deeper"},
@@ -265,6 +280,47 @@ func TestOrdinaryBulletsAreAccepted(t *testing.T) {
 		c := &Card{ID: "a1", Topic: "t", SourceTask: "task_1", State: Draft, Created: day, Issue: []string{text, "second " + text}}
 		if err := c.Validate(); err != nil {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestValuesAsWritten: a value may be absent, alone or not of its usual form, and an edit of it is written.
+func TestValuesAsWritten(t *testing.T) {
+	c, err := Parse([]byte(head + "id: a1\nverified_at: 2026-01-31\ntags: one\nsupersedes: ''\nprovenance:\n  model: ~\n  ranges: 12-47\n---\n- **Issue**: x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Provenance.Model != "" || len(c.Supersedes) != 0 || fmt.Sprint(c.Tags, c.Provenance.Ranges) != "[one] [12-47]" || c.ParsedID() != "a1" {
+		t.Errorf("%+v", c)
+	}
+	c.VerifiedAt, c.Scope.Tool, c.Provenance.Ranges, c.ID = nil, "go", []Range{{7, 7}}, "a2"
+	const want = head + "id: a2\nscope:\n  tool: go\ntags: one\nsupersedes: ''\nprovenance:\n  ranges: [7-7]\n  tainted: false\n---\n- **Issue**: x\n"
+	if got := string(c.Markdown()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if c.ParsedID() != "a1" || !strings.Contains(string(c.Source()), "a1") {
+		t.Errorf("it was %s: %s", c.ParsedID(), c.Source())
+	}
+	made := &Card{Topic: "t", SourceTask: "s", Issue: []string{"x"}}
+	if text := string(made.Markdown()); strings.Contains(text, "id:") || made.Source() != nil || made.ParsedID() != "" {
+		t.Errorf("made: %q, %q, %q", text, made.Source(), made.ParsedID())
+	}
+	if made.Expired(day) {
+		t.Error("a card without a date has expired")
+	}
+	if made.Expires = &day; made.Expired(day) || !made.Expired(day.Add(1)) {
+		t.Error("a card expires behind its date")
+	}
+}
+
+// TestOneLine: an error and a title are one line.
+func TestOneLine(t *testing.T) {
+	if got := OneLine("a\nb\u2028c\u2029d\te\x7ff g"); got != "a b c d e f g" {
+		t.Errorf("%q", got)
+	}
+	for want, err := range map[string]*Error{"a b": Errorf(0, "a\nb"), "line 3: a": Errorf(3, "a")} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err.Error(), want)
 		}
 	}
 }

@@ -42,16 +42,7 @@ func (f *frontMatter) edited(was, now *Card) (out []byte, changed bool) {
 	return slices.Concat(f.open, []byte(strings.ReplaceAll(dump(f.doc), "\n", f.eol)), f.close), true
 }
 
-func splitLines(b []byte) []string {
-	if len(b) == 0 {
-		return nil
-	}
-	lines := strings.SplitAfter(string(b), "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
-}
+func splitLines(b []byte) []string { return strings.SplitAfter(string(b), "\n") }
 
 func writeLines(b *bytes.Buffer, lines []string) {
 	for _, l := range lines {

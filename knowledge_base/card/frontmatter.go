@@ -157,7 +157,7 @@ func checkNode(n *yaml.Node, depth int) error {
 	}
 	if n.Kind == yaml.MappingNode {
 		seen := make(map[string]bool, len(n.Content)/2)
-		for i := 0; i+1 < len(n.Content); i += 2 {
+		for i := 0; i < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if key.Kind != yaml.ScalarNode || hasControl(key.Value) {
 				return Errorf(key.Line+1, "a key must be a plain word on one line")
@@ -199,7 +199,7 @@ func (f *frontMatter) decode(c *Card) error {
 // decodeKeys reads the values of a group's keys. Unknown keys are left alone. prefix is put before
 // a key in messages.
 func decodeKeys(prefix string, keys []keyed, n *yaml.Node) error {
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content); i += 2 {
 		if at := indexOf(keys, n.Content[i].Value); at >= 0 {
 			if err := decodeField(prefix+keys[at].key, keys[at].field, n.Content[i+1]); err != nil {
 				return err
@@ -291,9 +291,6 @@ func text(name string, n *yaml.Node) (string, error) {
 }
 
 func textList(name string, n *yaml.Node) ([]string, error) {
-	if isNull(n) {
-		return nil, nil
-	}
 	if n.Kind == yaml.ScalarNode {
 		s, err := text(name, n)
 		if err != nil || s == "" {

@@ -134,7 +134,7 @@ func mapNode(group []keyed, old *yaml.Node) *yaml.Node {
 			val = nil
 		}
 		at := -1
-		for i := 0; i+1 < len(n.Content); i += 2 {
+		for i := 0; i < len(n.Content); i += 2 {
 			if n.Content[i].Value == k.key {
 				at = i
 			}

@@ -1,6 +1,9 @@
 package card
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestTitle(t *testing.T) {
 	failed := []string{"`pytest a.py` failed: No module named pytest"}
@@ -16,6 +19,12 @@ func TestTitle(t *testing.T) {
 		{"a diff without an addition", "No module named pytest", failed, []string{"Changed in a.py:\n```diff\n-x\n```"}, "Change a.py – after “No module named pytest”"},
 		{"a file", "No module named pytest", failed, []string{"Changed: `a.py`"}, "Change a.py – after “No module named pytest”"},
 		{"words", "No module named pytest", failed, []string{"use unittest\ninstead"}, "use unittest – after “No module named pytest”"},
+		{"a long remedy", "No module named pytest", failed, []string{strings.Repeat("ü", maxRemedyRunes)},
+			strings.Repeat("ü", maxRemedyRunes) + " – after “No module named pytest”"},
+		{"a longer one", "No module named pytest", failed, []string{strings.Repeat("ü", maxRemedyRunes+1)},
+			strings.Repeat("ü", maxRemedyRunes) + "… – after “No module named pytest”"},
+		{"an empty remedy", "No module named pytest", failed, []string{"`"}, "No module named pytest"},
+		{"a topic of dots", "…", []string{"it fails"}, []string{"x"}, "…"},
 		{"no remedy", "No module named pytest", failed, nil, "No module named pytest"},
 		{"no issue", "No module named pytest", nil, []string{"x"}, "No module named pytest"},
 		{"another issue", "No module named pytest", []string{"it fails"}, []string{"x"}, "No module named pytest"},
