@@ -172,7 +172,7 @@ func (g *Gate) approvedLike(f approval.Facts) bool {
 		}
 	})
 	rules, err := approval.ParseRules("this task", texts, nil, nil)
-	return err == nil && len(rules) > 0 && approval.Decide(approval.ModeDeny, f, rules).Verdict == approval.Allow
+	return err == nil && approval.Decide(approval.ModeDeny, f, rules).Verdict == approval.Allow
 }
 
 // AskUser asks the questions of a call. Exactly what the user sees runs: if the call's print
@@ -196,7 +196,7 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 	}
 	before := print()
 	q.Print = before
-	always, err := g.alwaysRuns(q)
+	always, err := g.o.Trust.Approved(g.approvalOf(q))
 	if err != nil {
 		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
 	}
@@ -283,14 +283,6 @@ const KindCall = "call"
 // maxCallName bounds the name of such an approval, in bytes. Of two calls that differ only beyond it, the last
 // one approved runs.
 const maxCallName = 400
-
-// alwaysRuns reports whether a user lets exactly this call always run in the directory.
-func (g *Gate) alwaysRuns(q Question) (bool, error) {
-	if g.o.Trust == nil {
-		return false, nil
-	}
-	return g.o.Trust.Approved(g.approvalOf(q))
-}
 
 // approvalOf returns the approval of a call for the directory, by its content.
 func (g *Gate) approvalOf(q Question) consent.Approval {

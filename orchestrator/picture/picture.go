@@ -95,13 +95,13 @@ func Fit(data []byte) (p op.Part, description string, err error) {
 func withoutDamagedExtras(data []byte) []byte {
 	const frame = 12 // a chunk's length, type and checksum
 	kept := data[:8:8]
-	for at := data[8:]; len(at) > 0; {
+	for at := data[8:]; ; {
 		size := uint64(frame)
 		if len(at) >= frame {
 			size += uint64(binary.BigEndian.Uint32(at))
 		}
 		if uint64(len(at)) < size {
-			return append(kept, at...) // it is cut off: the decoder says so
+			return append(kept, at...) // the end, or it is cut off: the decoder says so
 		}
 		chunk := at[:size]
 		at = at[size:]
@@ -110,7 +110,6 @@ func withoutDamagedExtras(data []byte) []byte {
 			kept = append(kept, chunk...)
 		}
 	}
-	return kept
 }
 
 func describe(p op.Part) string {
@@ -150,7 +149,7 @@ func orientation(data []byte) int {
 		R: bytes.NewReader(data), ImageFormat: imagemeta.JPEG, Sources: imagemeta.EXIF, Timeout: time.Second,
 		ShouldHandleTag: func(tag imagemeta.TagInfo) bool { return tag.Tag == "Orientation" },
 		HandleTag: func(tag imagemeta.TagInfo) error {
-			if n, ok := tag.Value.(uint16); ok && n >= 1 && n <= 8 && tag.Namespace == "IFD0" {
+			if n, ok := tag.Value.(uint16); ok && n > 0 && n <= 8 && tag.Namespace == "IFD0" {
 				turned = int(n)
 			}
 			return nil

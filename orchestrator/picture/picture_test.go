@@ -107,6 +107,7 @@ func TestFit(t *testing.T) {
 	}{
 		"a PNG":                                 {small, "image/png, 30x20 pixels", true},
 		"a PNG whose time has a wrong checksum": {slices.Insert(bytes.Clone(small), headEnd, []byte("\x00\x00\x00\x07tIME\x07\xea\x0b\x1d\x00\x00\x00BAD!")...), "image/png, 30x20 pixels", false},
+		"a PNG with a damaged text at its end":  {append(bytes.Clone(small), "\x00\x00\x00\x01tEXtxBAD!"...), "image/png, 30x20 pixels", false},
 		"a WebP":                                {[]byte(webp), "image/webp, 1x1 pixels", true},
 		"an upright JPEG":                       {turnedJPEG(t, 1), "image/jpeg, 64x32 pixels", true},
 		"a turned JPEG":                         {turnedJPEG(t, 6), "image/jpeg, 32x64 pixels", false},
