@@ -1,8 +1,11 @@
 package diff_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,9 +89,9 @@ func inWords(changes []diff.Change) string {
 // TestBetween: every kind of change is named, and a directory only if it is empty or its mode changed.
 func TestBetween(t *testing.T) {
 	_, changes := between(t,
-		world{"same": "1", "text": "old", "gone": "1", "type": "file", "d/was": "1", "left/": "", "left-behind/f": "1"},
-		world{"same": "1", "text": "new", "type": "->file", "made": "1", "new/f": "1", "empty/": "", "left-behind/f": "1"})
-	want := "d/was=deleted empty/=added gone=deleted left/=deleted made=added new/f=added text=modified type=type"
+		world{"same": "1", "text": "old", "gone": "1", "type": "file", "d/was": "1", "left/": "", "left-behind/f": "1", "swap/f": "1", "paws": "1"},
+		world{"same": "1", "text": "new", "type": "->file", "made": "1", "new/f": "1", "empty/": "", "left-behind/f": "1", "swap": "1", "paws/f": "1"})
+	want := "d/was=deleted empty/=added gone=deleted left/=deleted made=added new/f=added paws=type paws/f=added swap=type swap/f=deleted text=modified type=type"
 	if got := inWords(changes); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -111,6 +114,44 @@ func TestRenames(t *testing.T) {
 	want := "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly q/beta<p/beta r/alpha<p/alpha"
 	if got := inWords(out); got != want || err != nil {
 		t.Errorf("%v\n%s\nwant %s", err, got, want)
+	}
+}
+
+// TestSimilar: half of the bytes are enough, and of several pairs the best is made: by similarity, name and order.
+func TestSimilar(t *testing.T) {
+	lines := func(of string) string { return strings.Join(strings.Split(of, ""), "xxxx\n") + "xxxx\n" }
+	for _, tt := range []struct {
+		name string
+		a, b world
+		want string
+	}{
+		{"half", world{"o": lines("abcd")}, world{"n": lines("abef")}, "n<o"},
+		{"less", world{"o": lines("abcd")}, world{"n": lines("aefg")}, "n=added o=deleted"},
+		{"half as long", world{"o": lines("ab")}, world{"n": lines("abcd")}, "n<o"},
+		{"the same letters", world{"o": "abcdefgh\n"}, world{"n": "hgfedcba\n"}, "n=added o=deleted"},
+		{"a better one", world{"o1": lines("abcwx"), "o2": lines("abcdw"), "o3": lines("abcyz")}, world{"n": lines("abcde")}, "n<o2 o1=deleted o3=deleted"},
+		{"a name", world{"x/k": lines("abcx"), "y/m": lines("abcy")}, world{"z/m": lines("abcz")}, "x/k=deleted z/m<y/m"},
+		{"a name, the other way", world{"x/m": lines("abcx"), "y/k": lines("abcy")}, world{"z/m": lines("abcz")}, "y/k=deleted z/m<x/m"},
+		{"two new ones", world{"o": lines("abcx")}, world{"n1": lines("abcy"), "n2": lines("abcz")}, "n1<o n2=added"},
+		{"two old ones", world{"o1": lines("abcx"), "o2": lines("abcy")}, world{"n": lines("abcz")}, "n<o1 o2=deleted"},
+		{"empty files", world{"o": "", "p": "x"}, world{"n1": "", "n2": ""}, "n1<o n2=added p=deleted"},
+		{"empty directories", world{"o/": ""}, world{"n/": ""}, "n/=added o/=deleted"},
+		{"a link and a file", world{"o": "->x"}, world{"n": "x"}, "n=added o=deleted"},
+	} {
+		s, changes := between(t, tt.a, tt.b)
+		out, err := diff.Renames(t.Context(), s, changes)
+		if got := inWords(out); got != tt.want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", tt.name, got, err, tt.want)
+		}
+	}
+	for _, end := range []string{"o", "n"} { // a secret's copy is one, too
+		s, changes := between(t, world{"o": "x"}, world{"n": "x"})
+		for i := range changes {
+			changes[i].Secret = changes[i].Path == end
+		}
+		if out, err := diff.Renames(t.Context(), s, changes); err != nil || len(out) != 1 || !out[0].Secret || out[0].Similarity != 100 {
+			t.Errorf("%+v, %v", out, err)
+		}
 	}
 }
 
@@ -152,5 +193,79 @@ func TestPatch(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "password") || strings.Contains(out.String(), "\x00") {
 		t.Errorf("a secret, or bytes, in\n%s", out.String())
+	}
+}
+
+// TestPatchText: each kind of change as git prints it, with ids as "#".
+func TestPatchText(t *testing.T) {
+	big := strings.Repeat("x", 1<<20)
+	for _, tt := range []struct {
+		name string
+		a, b world
+		want string
+	}{
+		{"content", world{"x": "one\n"}, world{"x": "two\n"},
+			"diff --git a/x b/x\nindex #..# 100644\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-one\n+two\n"},
+		{"mode and content", world{"x": "one\n"}, world{"x": "#!one\n"},
+			"diff --git a/x b/x\nold mode 100644\nnew mode 100755\nindex #..#\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-one\n+#!one\n"},
+		{"an executable", world{"x": "#!a\n"}, world{}, "diff --git a/x b/x\ndeleted file mode 100755\nindex #..0\n--- a/x\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-#!a\n"},
+		{"an empty file comes", world{}, world{"x": ""}, "diff --git a/x b/x\nnew file mode 100644\nindex 0..#\n"},
+		{"an empty file goes", world{"x": ""}, world{}, "diff --git a/x b/x\ndeleted file mode 100644\nindex #..0\n"},
+		{"emptied", world{"x": "one\n"}, world{"x": ""}, "diff --git a/x b/x\nindex #..# 100644\n--- a/x\n+++ b/x\n@@ -1,1 +0,0 @@\n-one\n"},
+		{"filled", world{"x": ""}, world{"x": "one\n"}, "diff --git a/x b/x\nindex #..# 100644\n--- a/x\n+++ b/x\n@@ -0,0 +1,1 @@\n+one\n"},
+		{"a link", world{"x": "->a"}, world{"x": "->b"}, "diff --git a/x b/x\nindex #..# 120000\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n"},
+		{"bytes come", world{}, world{"x": "\x00"}, "diff --git a/x b/x\nnew file mode 100644\nindex 0..#\nBinary files /dev/null and b/x differ\n"},
+		{"bytes go", world{"x": "\x00"}, world{"x": "a"}, "diff --git a/x b/x\nindex #..# 100644\nBinary files a/x and b/x differ\n"},
+		{"a large file", world{}, world{"x": big + "x"}, "diff --git a/x b/x\nnew file mode 100644\nindex 0..#\nBinary files /dev/null and b/x differ\n"},
+		{"one not too large", world{}, world{"x": big}, "diff --git a/x b/x\nnew file mode 100644\nindex 0..#\n--- /dev/null\n+++ b/x\n@@ -0,0 +1,1 @@\n+" + big + "\n\\ No newline at end of file\n"},
+		{"an empty directory", world{}, world{"d/": ""}, ""},
+		{"moved", world{"x": "one\n"}, world{"y": "one\n"}, "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n"},
+		{"moved and edited", world{"x": "a\nb\nc\n"}, world{"y": "a\nb\nd\n"},
+			"diff --git a/x b/y\nsimilarity index 66%\nrename from x\nrename to y\nindex #..# 100644\n--- a/x\n+++ b/y\n@@ -1,3 +1,3 @@\n a\n b\n-c\n+d\n"},
+		{"odd names", world{}, world{"\a\"\x1f \x7e\x7fé": ""}, `diff --git "a/\a\"\037 ~\177\303\251" "b/\a\"\037 ~\177\303\251"` + "\nnew file mode 100644\nindex 0..#\n"},
+	} {
+		s, changes := between(t, tt.a, tt.b)
+		changes, err := diff.Renames(t.Context(), s, changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := diff.Patch(t.Context(), s, &out, changes); err != nil {
+			t.Fatal(err)
+		}
+		got := regexp.MustCompile(`[0-9a-f]{40}`).ReplaceAllString(strings.ReplaceAll(out.String(), strings.Repeat("0", 40), "0"), "#")
+		if got != tt.want {
+			t.Errorf("%s: %.400q, want %.400q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// writes are as many writes as succeed.
+type writes int
+
+func (w *writes) Write(p []byte) (int, error) {
+	if *w--; *w < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+// TestPatchFails: what cannot be read or written is an error, but for the bytes of a secret, which are not read.
+func TestPatchFails(t *testing.T) {
+	s, changes := between(t, world{"x": "one\n"}, world{"x": "two\n"})
+	for n := range 2 {
+		if w := writes(n); !errors.Is(diff.Patch(t.Context(), s, &w, changes), io.ErrShortWrite) {
+			t.Errorf("no error after %d writes", n)
+		}
+	}
+	for blob, want := range map[string]string{"zz": "bad blob id", strings.Repeat("1", 40): "x"} {
+		c := diff.Change{Path: "x", Kind: diff.Added, New: &diff.Side{Type: "file", Mode: "0644", Blob: blob}}
+		if err := diff.Patch(t.Context(), s, io.Discard, []diff.Change{c}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", blob, err)
+		}
+		c.Secret = true
+		if err := diff.Patch(t.Context(), s, io.Discard, []diff.Change{c}); err != nil {
+			t.Errorf("a secret: %v", err)
+		}
 	}
 }

@@ -66,7 +66,7 @@ func (m *renameMatcher) side(i int) *Side {
 	if c.Kind == Deleted {
 		s = c.Old
 	}
-	if s == nil || s.Blob == "" {
+	if s.Blob == "" {
 		return nil
 	}
 	return s
@@ -171,9 +171,7 @@ func (m *renameMatcher) profiles(ctx context.Context, s *objects.Store, side Cha
 		if err != nil {
 			return nil, err
 		}
-		if len(data) > 0 { // empty files are all alike
-			out[i] = newProfile(m.seed, data)
-		}
+		out[i] = newProfile(m.seed, data)
 	}
 	return out, nil
 }
