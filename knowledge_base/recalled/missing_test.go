@@ -94,3 +94,15 @@ func TestSymbols(t *testing.T) {
 		t.Error("the subject are the symbols of the solution")
 	}
 }
+
+// TestMissingBounded: of a card that names very many files and symbols, the first ones are looked up.
+func TestMissingBounded(t *testing.T) {
+	c := &card.Card{Topic: "x"}
+	for _, n := range strings.Fields("a b c d e f g h i") {
+		c.Issue = append(c.Issue, "see src/"+n+".go and `set_"+n+"`")
+	}
+	gone := Missing(c, t.TempDir(), func(names []string) []string { return names })
+	if len(gone) != 2*maxMissing || gone[maxMissing-1] != "src/h.go" || gone[2*maxMissing-1] != "set_h" {
+		t.Errorf("%q", gone)
+	}
+}

@@ -83,6 +83,41 @@ func TestPackNothing(t *testing.T) {
 	}
 }
 
+// TestPackBorders: a card that fits to the token is whole, one token less leaves lines out, and at least one bullet is quoted.
+func TestPackBorders(t *testing.T) {
+	hits := []Hit{{Card: newCard("a1", "topic", "one", "two", strings.Repeat("three ", 40))}}
+	whole, _ := Pack(hits, 10_000, utf8.RuneCountInString)
+	size := utf8.RuneCountInString
+	if text, used := Pack(hits, size(whole), size); text != whole || len(used) != 1 {
+		t.Errorf("what fits is cut: %q", text)
+	}
+	short, used := Pack(hits, size(whole)-1, size)
+	if !strings.Contains(short, "two") || strings.Contains(short, "three") || !strings.Contains(short, packCut) || len(used) != 1 {
+		t.Errorf("short: %q", short)
+	}
+	if text, _ := Pack(hits, size(short), size); text != short {
+		t.Errorf("what fits is cut again: %q", text)
+	}
+	least := size(short) - size("> Issue: two\n")
+	if text, _ := Pack(hits, least, size); !strings.Contains(text, "one") || strings.Contains(text, "two") {
+		t.Errorf("least: %q", text)
+	}
+	if text, used := Pack(hits, least-1, size); text != "" || used != nil {
+		t.Errorf("less than a bullet: %q", text)
+	}
+}
+
+// TestQuoteModel: a model's own words are quoted of a reviewed card only.
+func TestQuoteModel(t *testing.T) {
+	c := newCard("a1", "topic", "one", card.ModelSays+"perhaps")
+	for state, want := range map[card.State]bool{card.Draft: false, card.Reviewed: true} {
+		c.State = state
+		if got := strings.Contains(strings.Join(Quote(Hit{Card: c}), "\n"), "perhaps"); got != want {
+			t.Errorf("%s: %v", state, got)
+		}
+	}
+}
+
 // Never over the budget, whatever the cards; no line of a card stands
 // without its quote mark.
 func TestPackProperty(t *testing.T) {
