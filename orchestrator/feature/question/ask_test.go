@@ -3,6 +3,7 @@ package question_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"anamnesis/opstream/op"
@@ -211,6 +212,42 @@ func TestAsks(t *testing.T) {
 	for when, want := range map[question.When]bool{question.Wait: true, question.Stop: true, question.Refuse: false} {
 		if got := question.New(nil, nil, when, nil).Asks(); got != want {
 			t.Errorf("%s: %v", when, got)
+		}
+	}
+}
+
+// TestToldAgain: a question that an earlier process asked is shown once more where nobody is present to be asked.
+func TestToldAgain(t *testing.T) {
+	yes := func(context.Context) (op.Answer, bool) { return op.Answer{Allow: true}, true }
+	for _, tt := range []struct {
+		name     string
+		here     answers
+		answered bool
+		told     string // of the questions: parked or not
+	}{
+		{"nobody is here", nil, false, "asked parked"},
+		{"it is answered", nil, true, "asked"},
+		{"the user is here", yes, false, "asked"},
+	} {
+		var told []string
+		place := gatetest.OpenTold(t, t.TempDir(), func(o op.Op) {
+			if q, ok := o.Body.(*op.QuestionAsked); ok && q.Parked {
+				told = append(told, "parked")
+			} else if ok {
+				told = append(told, "asked")
+			}
+		}, op.TaskOpened{Task: "t"}, &op.ModelReplied{})
+		q := op.QuestionAsked{About: op.AboutCall, Call: "c", Name: "Bash"}
+		record(t, place, &q)
+		if tt.answered {
+			answer(t, place)
+		}
+		desk := question.New(place.Ledger, nil, question.Stop, func(string) bool { return true })
+		if _, _, err := desk.Ask(t.Context(), &q, nil, tt.here); err != nil && !errors.Is(err, question.ErrOpen) {
+			t.Fatal(err)
+		}
+		if got := strings.Join(told, " "); got != tt.told {
+			t.Errorf("%s: told %q, want %q", tt.name, got, tt.told)
 		}
 	}
 }

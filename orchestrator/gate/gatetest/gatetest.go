@@ -30,6 +30,12 @@ func Place(t *testing.T, opened op.TaskOpened, calls ...op.Call) *workspace.Plac
 // model.
 func Open(t *testing.T, root string, opened op.TaskOpened, bodies ...op.Body) *workspace.Place {
 	t.Helper()
+	return OpenTold(t, root, nil, opened, bodies...)
+}
+
+// OpenTold is Open, and tells event of each operation.
+func OpenTold(t *testing.T, root string, event func(op.Op), opened op.TaskOpened, bodies ...op.Body) *workspace.Place {
+	t.Helper()
 	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
 	dir := filepath.Join(root, "w")
 	for _, d := range []string{dir, h.Task(opened.Task)} {
@@ -46,7 +52,7 @@ func Open(t *testing.T, root string, opened op.TaskOpened, bodies ...op.Body) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	jo := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
+	jo := journal.Options{Count: count.Count, Learned: new(redact.Learned), Event: event}
 	jo.Stream.Now = time.Now
 	ledger, err := journal.OpenLedger(h, opened.Task, count, 0, jo)
 	if err != nil {
