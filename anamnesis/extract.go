@@ -134,7 +134,7 @@ func (f *attempts) weight(recs []*record) float64 {
 	if f.error != "" {
 		w += 2
 	}
-	return w + float64(f.last.seq-recs[0].seq)/float64(recs[len(recs)-1].end-recs[0].seq+1)
+	return w + float64(f.last.seq-recs[0].seq)/float64(recs[len(recs)-1].end-recs[0].seq)
 }
 
 func (f *attempts) path() note.Falsified {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"anamnesis/anamnesis/note"
+	"anamnesis/opstream/op"
 )
 
 // TestGroundCards: a lesson keeps the statements that quote nothing but the record and that the outcomes do not
@@ -78,6 +79,43 @@ func TestGroundPaths(t *testing.T) {
 		reply := note.Reply{Notes: note.Notes{Falsified: []note.Falsified{tt.path}}}
 		if got := ev.ground(&reply); got != tt.want || len(reply.Notes.Falsified) != 1-tt.want {
 			t.Errorf("%s: %d dropped, %d left", name, got, len(reply.Notes.Falsified))
+		}
+	}
+}
+
+// TestGroundOutcomes: how a command ended last counts, whatever a refused call or another tool did with its words.
+func TestGroundOutcomes(t *testing.T) {
+	const failing, working = "`./flaky` fails", "run `./flaky`"
+	for name, tt := range map[string]struct {
+		build func(s *span)
+		works bool
+	}{
+		"failed, then fine": {func(s *span) { s.bash("./flaky", 1, "", "no\n"); s.bash("./flaky", 0, "ok\n", "") }, true},
+		"fine, then failed": {func(s *span) { s.bash("./flaky", 0, "ok\n", ""); s.bash("./flaky", 1, "", "no\n") }, false},
+		"then refused": {func(s *span) {
+			s.bash("./flaky", 1, "", "no\n")
+			s.call("Bash", `{"command":"./flaky"}`, op.ToolReturned{Text: "refused", Refused: true})
+		}, false},
+		"then named to another tool": {func(s *span) {
+			s.bash("./flaky", 1, "", "no\n")
+			s.call("Explain", `{"command":"./flaky"}`, op.ToolReturned{Text: "it is flaky"})
+		}, false},
+		"then another command": {func(s *span) { s.bash("./flaky", 1, "", "no\n"); s.bash("./other", 0, "ok\n", "") }, false},
+	} {
+		s := newSpan(7, 1)
+		tt.build(s)
+		r := s.request(4000)
+		ev := newEvidence(&r, records(&r))
+		for text, want := range map[string]bool{failing: tt.works, working: !tt.works} { // dropped
+			c := note.Card{Topic: "flaky", Ops: []uint64{8}, Issue: []string{"it is flaky"}, Solution: []string{"wait"}}
+			if text == failing {
+				c.Issue = append(c.Issue, text)
+			} else {
+				c.Solution = append(c.Solution, text)
+			}
+			if dropped, ok := ev.groundCard(&c); !ok || (dropped == 1) != want {
+				t.Errorf("%s: of %q %d dropped", name, text, dropped)
+			}
 		}
 	}
 }

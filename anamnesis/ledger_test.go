@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,5 +32,34 @@ func TestLedgerLines(t *testing.T) {
 	s.add(&op.JumpIntended{From: 6, To: 5, Backward: true, Reason: "a third"})
 	if got := note.ParseLedger(pass(t, nil, s.request(16000), nil).Block); len(got) != 3 || got[1].First != 22 || got[2].Text != "back to step 5: a third" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestLedgerOnce: of two lines of one jump the one that stands for more counts, lines that name no jump count once each,
+// and a jump forward leaves no path.
+func TestLedgerOnce(t *testing.T) {
+	block := func(lines ...string) *record {
+		return &record{kind: recBlock, text: "[ANAMNESIS_BLOCK]\n" + note.LedgerTitle + ":\n- " + strings.Join(lines, "\n- ") + "\n[/ANAMNESIS_BLOCK]"}
+	}
+	recs := []*record{
+		block("op 9, back to step 1: nine", "op 5, back to step 1: five", "by hand", "by hand"),
+		block("op 5 and 2 variants to op 8, back to step 1: five", "op 9, back to step 2: nine", "in words"),
+		{kind: recCall, seq: 20, writes: []string{"b"}, changed: []string{"a"}},
+		{kind: recLeft, seq: 21, to: 3, text: "twenty-one"},
+	}
+	var got []string
+	for _, l := range ledger(recs) {
+		got = append(got, l.String())
+	}
+	want := []string{"by hand", "in words", "op 5 and 2 variants to op 8, back to step 1: five", "op 9, back to step 1: nine", "op 21, back to step 3 (a, b edited): twenty-one"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	s := newSpan(12, 3)
+	s.add(&op.JumpIntended{From: 3, To: 7, Reason: "forward"})
+	s.add(&op.JumpIntended{From: 7, To: 2, Backward: true})
+	r := s.request(4000)
+	if lines := ledger(records(&r)); len(lines) > 0 {
+		t.Errorf("%+v", lines)
 	}
 }

@@ -203,9 +203,7 @@ func diffLines(args string) (out []string) {
 		Content     string
 		Edit, Edits json.RawMessage
 	}
-	if json.Unmarshal([]byte(args), &given) != nil {
-		return nil
-	}
+	_ = json.Unmarshal([]byte(args), &given) // arguments of another form replace nothing
 	edits := []replacement{given.replacement, {New: given.Content}}
 	for _, raw := range []json.RawMessage{given.Edit, given.Edits} {
 		var one replacement

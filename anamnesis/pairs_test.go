@@ -69,3 +69,72 @@ func TestBackgroundIsNoSuccess(t *testing.T) {
 		t.Errorf("%+v", found[0].Card)
 	}
 }
+
+// TestPairEvidence: a failed write is no change of a pair, a successful one is, and only what lies between the two runs
+// is evidence. Where the outputs were not kept apart, the text that the model saw tells the failure.
+func TestPairEvidence(t *testing.T) {
+	s := newSpan(1, 1)
+	s.say("before")
+	s.save("t0")
+	exit := 1
+	failed := s.call("Bash", `{"command":"make"}`, op.ToolReturned{Text: "error: no rule to make lex.c", Exit: &exit, IsError: true})
+	s.save("t1")
+	s.call("WriteFile", `{"path":"bad","content":"x"}`, op.ToolReturned{Text: "error: read-only", IsError: true, Writes: []string{"bad"}})
+	s.call("Run", `{"command":"other"}`, op.ToolReturned{Text: "fine"})
+	s.write("lex.c", "int x;")
+	s.save("t2", "lex.c")
+	s.bash("make", 0, "built\n", "")
+	fixed := s.seq
+	s.save("t3")
+	s.say("after")
+	r := s.request(8000)
+	found := Pairs(&r, slices.Repeat([]bool{true}, s.step+1))
+	if len(found) != 1 {
+		t.Fatalf("%+v", found)
+	}
+	c := found[0].Card
+	if got, want := strings.Join(append(c.Issue, c.Solution...), "|"), "`make` failed: error: no rule to make lex.c|Changed in lex.c:\n```diff\n+int x;\n```"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	var within []op.Op
+	for _, o := range s.ops {
+		if o.Seq >= failed-1 && o.Seq <= fixed {
+			within = append(within, o)
+		}
+	}
+	if c.Provenance.EvidenceHash != EvidenceHash(within) {
+		t.Error("the evidence holds what was before the failure or after the success")
+	}
+}
+
+// TestLearnedCard: what the agent learned on a path is a card with the failed calls beside, tainted as they are.
+func TestLearnedCard(t *testing.T) {
+	for _, tainted := range []bool{false, true} {
+		s := newSpan(7, 1)
+		s.say("I try")
+		s.call("FetchURL", `{"url":"x"}`, op.ToolReturned{Text: "ok", Network: tainted})
+		s.bash("make", 2, "", "error: no lexer\n")
+		r := s.request(4000)
+		c := LearnedCard(&r, "the lexer is\nnot generated")
+		if c.Topic != "the lexer is not generated" || len(c.Issue) != 1 || c.Issue[0] != "`make` failed: error: no lexer" || c.Provenance.Tainted != tainted {
+			t.Errorf("tainted %v: %+v", tainted, c)
+		}
+	}
+}
+
+// TestSameChange: two solutions share a change if both ran one command, however it was spelled, or edited the same lines.
+func TestSameChange(t *testing.T) {
+	edit, other, named := "Changed in a.go:\n```diff\n+x\n```", "Changed in a.go:\n```diff\n+y\n```", "Changed: `a.go`"
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Run before: `npm ci`", "Run before: `npm ci`", true}, {"Run before: `npm ci`", "Run before: `npm  ci | tail`", true},
+		{"Run before: `npm ci`", "Run before: `npm test`", false}, {"Run before: `npm ci`", "`npm ci`", false}, {"`npm ci`", "Run before: `npm ci`", false},
+		{edit, edit, true}, {edit, other, false}, {named, named, false}, {"in words", "in words", false}, {edit, "Run before: `npm ci`", false},
+	} {
+		if got := SameChange([]string{"first", tt.a}, []string{"second", tt.b}); got != tt.want {
+			t.Errorf("%q and %q: %v", tt.a, tt.b, got)
+		}
+	}
+}

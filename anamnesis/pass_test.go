@@ -213,36 +213,81 @@ func TestPiecesCost(t *testing.T) {
 	}
 }
 
-// TestSmallSpan: an EAS with no room for a question is not asked to read one.
+// TestSmallSpan: an EAS with no room for a question is not asked to read one, and a question fits the smallest that
+// is.
 func TestSmallSpan(t *testing.T) {
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(goodReply)}}
-	res := pass(t, m, story().request(500), nil)
-	if res.Calls != 0 || !strings.Contains(res.Fallback, "EAS of 500 tokens") {
-		t.Errorf("%d calls, fallback %q", res.Calls, res.Fallback)
+	for eas := 500; ; eas += 20 {
+		m := &scripted{t: t, answers: answers{says(goodReply)}, limit: eas, count: words}
+		res := pass(t, m, story().request(eas), nil)
+		if res.Calls > 0 {
+			if res.Fallback != "" {
+				t.Errorf("an EAS of %d has no room, but %d calls were made", eas, res.Calls)
+			}
+			break
+		}
+		if want := fmt.Sprintf("EAS of %d tokens", eas); !strings.Contains(res.Fallback, want) || eas > 4000 {
+			t.Fatalf("%d calls, fallback %q", res.Calls, res.Fallback)
+		}
+	}
+}
+
+// TestFallbackWords: why the model's words are not used is said once, with the part that it is about.
+func TestFallbackWords(t *testing.T) {
+	invented := `{"findings": [{"text": "x", "ops": [1]}], "falsified": [{"action": "x", "ops": [999]}]}`
+	for _, tt := range []struct {
+		answers answers
+		o       *Options
+		calls   int
+		want    string // ends with
+	}{
+		{answers{fails(errors.New("503"))}, nil, 1, "part 1 of 1: the request failed: 503"},
+		{answers{says("no"), says("no")}, nil, 2, "part 1 of 1: not usable after one repair: the reply holds no JSON object: \"no\""},
+		{answers{says("no")}, &Options{MaxCalls: 1}, 1, "part 1 of 1: the reply holds no JSON object: \"no\"; no call was left for a repair"},
+		{answers{says("no"), fails(errors.New("503"))}, nil, 2, "part 1 of 1: the reply holds no JSON object: \"no\"; the repair: the request failed: 503"},
+		{answers{says(invented)}, nil, 1, "grounding rejected all 2 statements of a reply"},
+		{answers{says(`{"advice": []}`)}, nil, 1, "the model had nothing to say"},
+	} {
+		res := pass(t, &scripted{t: t, answers: tt.answers, limit: 16000, count: words}, story().request(16000), tt.o)
+		if res.Fallback != tt.want || res.Calls != tt.calls {
+			t.Errorf("%d calls, fallback %q, want %q", res.Calls, res.Fallback, tt.want)
+		}
 	}
 }
 
 func TestBrokenRequests(t *testing.T) {
 	for name, breakIt := range map[string]func(*Request){
-		"no task":          func(r *Request) { r.Task = "" },
-		"EAS of zero":      func(r *Request) { r.EAS = 0 },
-		"no counter":       func(r *Request) { r.Count = nil },
-		"no operations":    func(r *Request) { r.Ops = nil },
-		"no ranges":        func(r *Request) { r.Ranges = nil },
-		"inverted range":   func(r *Request) { r.Ranges = []op.Range{{First: 50, Last: 12}} },
-		"overlapping":      func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 20}, {First: 20, Last: 99}} },
-		"outside a range":  func(r *Request) { r.Ranges = []op.Range{{First: 13, Last: 99}} },
-		"out of order":     func(r *Request) { r.Ops = []op.Op{r.Ops[1], r.Ops[0]} },
-		"twice the same":   func(r *Request) { r.Ops = []op.Op{r.Ops[0], r.Ops[0]} },
-		"between ranges":   func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 13}, {First: 15, Last: 99}} },
-		"negative EAS":     func(r *Request) { r.EAS = -1 },
-		"beyond the range": func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 14}} },
+		"no task":                func(r *Request) { r.Task = "" },
+		"EAS of zero":            func(r *Request) { r.EAS = 0 },
+		"no counter":             func(r *Request) { r.Count = nil },
+		"no operations":          func(r *Request) { r.Ops = nil },
+		"no ranges":              func(r *Request) { r.Ranges = nil },
+		"inverted range":         func(r *Request) { r.Ranges = []op.Range{{First: 50, Last: 12}} },
+		"overlapping":            func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 20}, {First: 20, Last: 99}} },
+		"outside a range":        func(r *Request) { r.Ranges = []op.Range{{First: 13, Last: 99}} },
+		"out of order":           func(r *Request) { r.Ops = []op.Op{r.Ops[1], r.Ops[0]} },
+		"twice the same":         func(r *Request) { r.Ops = []op.Op{r.Ops[0], r.Ops[0]} },
+		"between ranges":         func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 13}, {First: 15, Last: 99}} },
+		"negative EAS":           func(r *Request) { r.EAS = -1 },
+		"pairs before the end":   func(r *Request) { r.Ops, r.Pairs = nil, []Pair{{}} },
+		"the end without a pair": func(r *Request) { r.Ops, r.Over = nil, true },
+		"a later range inverted": func(r *Request) { r.Starts, r.Ranges = nil, append(r.Ranges, op.Range{First: 120, Last: 110}) },
+		"a later range overlaps": func(r *Request) { r.Starts, r.Ranges = nil, append(r.Ranges, op.Range{First: r.Ranges[0].Last, Last: 120}) },
+		"beyond the range":       func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 14}} },
 	} {
 		r := story().request(16000)
 		breakIt(&r)
 		if _, err := Pass(t.Context(), nil, r, nil); !errors.Is(err, ErrBadRequest) {
 			t.Errorf("%s: %v, want ErrBadRequest", name, err)
 		}
+	}
+}
+
+// TestOrderFault: the operation that does not follow is named with the one before it.
+func TestOrderFault(t *testing.T) {
+	r := story().request(16000)
+	r.Ops = []op.Op{r.Ops[1], r.Ops[0]}
+	if _, err := Pass(t.Context(), nil, r, nil); err == nil || !strings.HasSuffix(err.Error(), "operation 12 does not follow 13") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestSupports(t *testing.T) {
 // left out. One record with text from outside taints its piece.
 func TestPack(t *testing.T) {
 	made := func(seq uint64, tokens int, tainted bool) (*record, rendered) {
-		return &record{seq: seq, tainted: tainted}, rendered{fmt.Sprint("r", seq, " "), tokens}
+		return &record{seq: seq, end: seq, tainted: tainted}, rendered{fmt.Sprint("r", seq, " "), tokens}
 	}
 	for _, tt := range []struct {
 		name    string
@@ -94,6 +94,12 @@ func TestPack(t *testing.T) {
 		var got []string
 		for _, p := range out {
 			text := p.text
+			for _, rec := range p.recs {
+				text = strings.Replace(text, fmt.Sprint("r", rec.seq, " "), fmt.Sprint("R", rec.seq, " "), 1)
+			}
+			if text = strings.ToLower(text); strings.Count(text, "r") != len(p.recs) {
+				text += "?"
+			}
 			if p.tainted {
 				text += "!"
 			}
@@ -119,5 +125,55 @@ func TestPathList(t *testing.T) {
 		if got := pathList(tt.paths, tt.n); got != tt.want {
 			t.Errorf("%q, %d: %q, want %q", tt.paths, tt.n, got, tt.want)
 		}
+	}
+}
+
+// TestDropUnimportant: the most important records are kept as far as the budget goes, to its last token.
+func TestDropUnimportant(t *testing.T) {
+	said, reply, note := &record{kind: recSaid, seq: 1, end: 1}, &record{kind: recReply, seq: 2, end: 2}, &record{kind: recNote, seq: 3, end: 3}
+	texts := map[*record]rendered{said: {"s", 5}, reply: {"r", 4}, note: {"n", 3}}
+	for budget, want := range map[int][]uint64{12: nil, 11: {3}, 9: {3}, 8: {2}, 7: {2, 3}, 5: {2, 3}, 4: {1, 3}, 2: {1, 2, 3}} {
+		kept, omitted := dropUnimportant([]*record{note, reply, said}, texts, budget)
+		if !slices.Equal(omitted, want) || len(kept)+len(omitted) != 3 {
+			t.Errorf("%d tokens: %d kept, %d left out, want %d", budget, len(kept), omitted, want)
+		}
+	}
+	call := &record{kind: recCall, seq: 4, end: 6}
+	if _, omitted := dropUnimportant([]*record{call}, map[*record]rendered{call: {"c", 2}}, 1); !slices.Equal(omitted, []uint64{4, 6}) {
+		t.Errorf("of a call %d are left out", omitted)
+	}
+}
+
+// TestRenderAll: rendering stops with the first record beyond the budget.
+func TestRenderAll(t *testing.T) {
+	recs := []*record{{kind: recReply, text: "one"}, {kind: recReply, text: "two"}, {kind: recReply, text: "three"}}
+	each := words(recs[0].render(40, words))
+	for budget, want := range map[int]int{3 * each: 3, 3*each - 1: 3, 2 * each: 3, 2*each - 1: 2} {
+		if texts, fits := renderAll(recs, 40, budget, words); len(texts) != want || fits != (budget == 3*each) {
+			t.Errorf("%d tokens: %d texts, all fit %v", budget, len(texts), fits)
+		}
+	}
+}
+
+// TestSmallestPieces: where not even the smallest texts fit, each record has its text in a piece or is left out.
+func TestSmallestPieces(t *testing.T) {
+	var recs []*record
+	for i := range 40 {
+		recs = append(recs, &record{kind: recReply, seq: uint64(i + 1), end: uint64(i + 1), text: strings.Repeat("a word ", 90)})
+	}
+	for _, tokens := range []int{90, 200, 1000} {
+		parts, omitted := pieces(recs, tokens, 1, words)
+		n := 0
+		for _, p := range parts {
+			if n += len(p.recs); strings.Count(p.text, "the agent said") != len(p.recs) {
+				t.Errorf("%d records, but the piece says\n%s", len(p.recs), p.text)
+			}
+		}
+		if n == 0 || len(omitted) == 0 || n+len(omitted) != len(recs) {
+			t.Errorf("pieces of %d tokens: %d records, %d left out", tokens, n, len(omitted))
+		}
+	}
+	if parts, omitted := pieces(recs[:3], 1000, 1, words); len(parts) != 1 || len(omitted) > 0 || strings.Count(parts[0].text, "a word") < 200 {
+		t.Errorf("what fits is shortened: %d left out, %+v", len(omitted), parts)
 	}
 }

@@ -87,7 +87,7 @@ func (r *record) ran() bool {
 }
 
 func (r *record) ops() []uint64 {
-	if r.end == r.seq || r.end == 0 {
+	if r.end == r.seq {
 		return []uint64{r.seq}
 	}
 	return []uint64{r.seq, r.end}
@@ -329,9 +329,7 @@ func pathList(paths []string, n int) string {
 // is known to be the main one.
 func callSummary(args string) string {
 	var m map[string]json.RawMessage
-	if json.Unmarshal([]byte(args), &m) != nil || len(m) == 0 {
-		return args
-	}
+	_ = json.Unmarshal([]byte(args), &m) // arguments of another form name nothing
 	for _, name := range []string{"command", "cmd", "path", "file_path", "pattern", "query", "thought"} {
 		var v string
 		if json.Unmarshal(m[name], &v) != nil || v == "" {

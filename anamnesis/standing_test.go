@@ -3,10 +3,12 @@ package anamnesis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/note"
 	"anamnesis/opstream/op"
 )
 
@@ -134,5 +136,76 @@ func TestCompactionWritesNoCard(t *testing.T) {
 	r.Reason = ""
 	if res := pass(t, nil, r, nil); len(res.Cards) > 0 {
 		t.Errorf("a jump makes a card of what was compacted: %s", res.Cards[0].Markdown())
+	}
+}
+
+// TestReasonOfCompaction: where a jump leaves nothing but blocks that made room, the first path of the latest is given
+// the reason; what the list of places quotes is no finding as well.
+func TestReasonOfCompaction(t *testing.T) {
+	of := func(command string) string {
+		s := newSpan(12, 3)
+		s.bash(command, 2, "", "error: no rule for "+command+"\n")
+		s.bash("./second "+command, 2, "", "error: no second\n")
+		r := s.request(16000)
+		r.Standing = true
+		return pass(t, nil, r, nil).Block
+	}
+	s := newSpan(60, 6)
+	for _, command := range []string{"./old", "./new"} {
+		s.add(&op.PassDone{Trigger: op.TriggerWindow, Block: of(command)})
+	}
+	s.say("This leads nowhere.")
+	s.bash("make", 0, "", "")
+	s.add(&op.JumpIntended{From: 6, To: 2, Backward: true, Reason: "redis is refused"})
+	s.save("55")
+	r := s.request(16000)
+	r.Standing, r.Live = true, map[int]int{6: 5}
+	res := pass(t, nil, r, nil)
+	var got []string
+	for _, f := range res.Notes.Falsified {
+		if strings.Contains(f.Why, "left because: redis is refused") {
+			got = append(got, f.Action)
+		}
+	}
+	if first := note.ParseFalsified(of("./new"))[0].Action; len(res.Notes.Falsified) != 4 || len(got) != 1 || got[0] != first {
+		t.Errorf("the reason stands at %q, want %q", got, first)
+	}
+	if len(res.Notes.Places) != 1 || !strings.Contains(res.Notes.Places[0].Text, "This leads nowhere.") {
+		t.Errorf("places: %+v", res.Notes.Places)
+	}
+	for _, f := range res.Notes.Findings {
+		if strings.Contains(f.Text, "This leads nowhere.") {
+			t.Errorf("said twice: %+v", f)
+		}
+	}
+	r.Standing = false
+	if res := pass(t, nil, r, nil); !slices.ContainsFunc(res.Notes.Findings, func(s note.Statement) bool { return strings.Contains(s.Text, "This leads nowhere.") }) {
+		t.Errorf("findings: %+v", res.Notes.Findings)
+	}
+}
+
+// TestReasonOnce: a path whose block says why it was left is not given another reason.
+func TestReasonOnce(t *testing.T) {
+	left := func(block, reason string) string {
+		s := newSpan(60, 6)
+		s.add(&op.PassDone{Block: block})
+		s.add(&op.JumpIntended{From: 6, To: 2, Backward: true, Reason: reason})
+		r := s.request(16000)
+		r.Standing = true
+		return pass(t, nil, r, nil).Block
+	}
+	block := left(left(pass(t, nil, story().request(16000), nil).Block, "the first reason"), "the second reason")
+	if strings.Count(block, "left because: the first reason") != 1 || strings.Contains(block, "left because: the second reason") {
+		t.Error(block)
+	}
+	// A path that starts at step 0 begins with the files of the task's beginning.
+	s := newSpan(12, 3)
+	s.write("a", "x")
+	s.bash("make", 2, "", "error: no rule\n")
+	r := s.request(4000)
+	cut := r.Ops[2].Seq
+	r.Ranges, r.Starts = []op.Range{{First: 12, Last: cut - 1}, {First: cut, Last: r.Ranges[0].Last}}, []int{2, 0}
+	if recs := records(&r); recs[1].state != "after step 0" {
+		t.Errorf("state %q", recs[1].state)
 	}
 }
