@@ -39,7 +39,7 @@ the last one.`,
 				q.Here = "."
 			}
 			line := view.NewProgress(a.stderr)
-			found, err := svc.Search(cmd.Context(), q, line.Tasks)
+			found, err := search.Find(cmd.Context(), svc.Home, q, line.Tasks)
 			line.Clear()
 			if errors.Is(err, search.ErrNoWords) {
 				return exit.Usagef("%s: %w; name a word, a path or a part of an error", strconv.Quote(view.Line(q.Words, 60)), err)

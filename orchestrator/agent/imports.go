@@ -36,7 +36,6 @@ type reader struct {
 	texts []string // of found.Files
 }
 
-// readDir reads the files of a directory.
 func (r *reader) readDir(dir string, own bool) {
 	for _, names := range instructionNames() {
 		for i := 0; i < len(names) && !r.read(dir, names[i], own, 0); i++ {

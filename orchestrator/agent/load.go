@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -150,9 +151,7 @@ func (in loading) alone(at place) (Spec, []link, error) {
 		spec = link.over(spec)
 	}
 	spec.Name, spec.From = chain[0].Name.text, at.String()
-	if spec.Name == "" {
-		spec.Name = at.name()
-	}
+	spec.Name = cmp.Or(spec.Name, at.name())
 	return spec, chain, in.prompt(&spec, chain)
 }
 

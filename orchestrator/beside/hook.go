@@ -150,7 +150,6 @@ func rememberSession(h taskdir.Home, agent sessions.Agent, id, dir string) error
 	return os.WriteFile(name, []byte(text), 0o600)
 }
 
-// all is the folder of all recordings.
 func all(h taskdir.Home) string { return filepath.Join(h.State, "beside") }
 
 // folder returns the folder of a directory's recording: the waiting events, the open calls,

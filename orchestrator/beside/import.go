@@ -136,7 +136,6 @@ type stream struct {
 	state   *state.State
 }
 
-// fold folds the posted operations.
 func (w *stream) fold() error {
 	return w.journal.ApplyQueued(w.state, func(o op.Op) error { return state.Fold(w.state, o) })
 }

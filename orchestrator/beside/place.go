@@ -284,7 +284,6 @@ func (p *place) eventWaits() bool {
 	return err != nil || slices.ContainsFunc(files, func(file string) bool { return file > p.current && !endsSession(file) })
 }
 
-// endsSession reports whether a waiting event is the end of a session.
 func endsSession(file string) bool {
 	e, err := readSpooled(file)
 	return err == nil && e.Name == "SessionEnd"
@@ -299,7 +298,6 @@ func (p *place) closeTask() error {
 	return t.Close()
 }
 
-// close closes the task.
 func (p *place) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,6 @@ func probesDir(h taskdir.Home) string { return filepath.Join(h.State, "probes") 
 
 var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// resultFile returns the file of the result of a model and seed.
 func resultFile(h taskdir.Home, model string, seed uint64) string {
 	sum := sha256.Sum256([]byte(model))
 	plain := strings.Trim(notInFileName.ReplaceAllString(strings.ToLower(filepath.Base(model)), "_"), "._")

@@ -99,7 +99,6 @@ func probeProposals(h taskdir.Home, t *attention.Table) (found []proposal.Propos
 	return found, notes
 }
 
-// readHistory reads the streams of all tasks.
 func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []string, error) {
 	ids, err := h.Tasks()
 	if err != nil {

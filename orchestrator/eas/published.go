@@ -107,7 +107,6 @@ func findPages(ctx context.Context, o *web.Options, name string) (pages []propos
 	return pages, notes, nil
 }
 
-// storePublished replaces the stored figures of a model.
 func storePublished(h taskdir.Home, name string, found []proposal.Figure) error {
 	return editFile(publishedFile(h), func() ([]byte, error) {
 		kept, err := readPublished(h)

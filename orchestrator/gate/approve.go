@@ -188,7 +188,6 @@ func (g *Gate) AskUser(ctx context.Context, c *Call) ([]op.Body, error) {
 	return nil, nil
 }
 
-// ask asks one question about a call.
 func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) {
 	print := func() string { return consent.Fingerprint(q.Name, string(c.Input), c.command(), g.place.Dir) }
 	refuse := func(by, why string) []op.Body {

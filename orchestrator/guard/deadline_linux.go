@@ -64,7 +64,6 @@ func boottime() time.Duration {
 // deadlinePoll is how often a supervisor reads the deadline.
 const deadlinePoll = 250 * time.Millisecond
 
-// overdue reports whether the deadline in a file has passed.
 func overdue(f *os.File) bool {
 	at := make([]byte, 8)
 	n, _ := f.ReadAt(at, 0)

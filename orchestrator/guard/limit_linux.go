@@ -98,7 +98,6 @@ func (g *pidsGroup) write(file string, n int) error {
 	return os.WriteFile(filepath.Join(g.dir, file), []byte(strconv.Itoa(n)), 0)
 }
 
-// add puts a process into the group.
 func (g *pidsGroup) add(pid int) error {
 	if g == nil {
 		return nil

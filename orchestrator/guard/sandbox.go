@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,9 +40,7 @@ func ParseConfinement(s string) (Confinement, error) {
 func StricterConfinement(a, b Confinement) Confinement {
 	list := []Confinement{ConfineOff, ConfineWorld, ConfineReadOnly}
 	at := func(c Confinement) int {
-		if c == "" {
-			c = ConfineWorld
-		}
+		c = cmp.Or(c, ConfineWorld)
 		return slices.Index(list, c)
 	}
 	return list[max(at(a), at(b), 0)]
@@ -305,9 +304,7 @@ func (s *Sandbox) Environ(env []string) []string {
 		}
 		if mods := goModules(value); mods != "" && !s.mayWrite(mods) {
 			proxy := value("GOPROXY")
-			if proxy == "" {
-				proxy = "https://proxy.golang.org,direct"
-			}
+			proxy = cmp.Or(proxy, "https://proxy.golang.org,direct")
 			set("GOPROXY", "file://"+filepath.ToSlash(filepath.Join(mods, "cache", "download"))+","+proxy)
 		}
 	}

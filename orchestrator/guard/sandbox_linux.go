@@ -93,7 +93,6 @@ func (s *Sandbox) try(ctx context.Context) error {
 	return v.prepare(Command{Sandbox: &where, Dir: where.o.World})
 }
 
-// spec is the sandbox as its supervisor enters it.
 func (s *Sandbox) spec() *confine.Spec {
 	if s == nil {
 		return nil

@@ -2,7 +2,10 @@
 
 package guard
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // NewSandbox returns a sandbox that confines nothing: this platform has no parts for one.
 // ConfineOff returns nil.
@@ -13,9 +16,7 @@ func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 	if o.Confine == ConfineOff {
 		return nil, nil
 	}
-	if o.Confine == "" {
-		o.Confine = ConfineWorld
-	}
+	o.Confine = cmp.Or(o.Confine, ConfineWorld)
 	return &Sandbox{o: o}, nil
 }
 

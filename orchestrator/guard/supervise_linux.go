@@ -369,7 +369,6 @@ func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error)
 // and concurrently.
 func (s *supervisor) stop() { s.once.Do(func() { s.control.Close() }) }
 
-// kill ends the supervisor itself.
 func (s *supervisor) kill() { _ = s.cmd.Process.Kill() }
 
 // abandon ends a supervisor whose command has not begun.

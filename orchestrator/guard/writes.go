@@ -20,7 +20,6 @@ type writeLog struct {
 	ended bool
 }
 
-// end marks a command as ended.
 func (w *Writes) end(l *writeLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

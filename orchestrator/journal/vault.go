@@ -158,7 +158,6 @@ func (e *vaultEntry) put(secret string) {
 	}
 }
 
-// secretBytes returns the entry's value.
 func (e *vaultEntry) secretBytes() string {
 	if e.Bytes != nil {
 		return string(e.Bytes)

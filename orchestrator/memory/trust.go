@@ -132,7 +132,6 @@ func (m *Memory) wrote() []string {
 	return e.Wrote
 }
 
-// own reports whether this task wrote the card.
 func (m *Memory) own(c *card.Card) bool { return slices.Contains(m.wrote(), c.Hash()) }
 
 // claims reports whether a card is, or says that it is, of this task. Such a card is no second witness.

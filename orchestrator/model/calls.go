@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"anamnesis/anamnesis/quote"
@@ -18,9 +19,7 @@ func CallsOf(reply Reply) (calls []op.Call, refused []op.Body) {
 	seen := make(map[string]bool, len(calls))
 	for i := range calls {
 		c := &calls[i]
-		if c.ID == "" {
-			c.ID = "call"
-		}
+		c.ID = cmp.Or(c.ID, "call")
 		for seen[c.ID] {
 			c.ID += "_"
 		}
@@ -30,7 +29,8 @@ func CallsOf(reply Reply) (calls []op.Call, refused []op.Body) {
 	if !reply.MoreCalls && len(reply.Calls) <= MaxCalls {
 		return calls, nil
 	}
-	text := fmt.Sprintf("Not run: the reply made more than %d calls. None of them ran. Make at most %d calls in one reply and the rest in later replies.", MaxCalls, MaxCalls)
+	text := fmt.Sprintf("Not run: the reply made more than %d calls. None of them ran. Make at most %d calls in one "+
+		"reply and the rest in later replies.", MaxCalls, MaxCalls)
 	for _, c := range calls {
 		refused = append(refused, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text, IsError: true, Refused: true})
 		text = "Not run, as the first call of this reply."

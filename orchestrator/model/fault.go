@@ -79,7 +79,8 @@ func (f *Fault) cause() string {
 	switch {
 	case f.Err == nil:
 		return ""
-	case f.Kind != FaultCanceled && f.Kind != FaultTimeout || f.Kind == FaultCanceled && f.Err == context.DeadlineExceeded:
+	case f.Kind != FaultCanceled && f.Kind != FaultTimeout ||
+		f.Kind == FaultCanceled && f.Err == context.DeadlineExceeded:
 		return f.Err.Error()
 	}
 	parts := strings.Split(f.Err.Error(), ": ")

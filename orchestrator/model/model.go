@@ -118,7 +118,8 @@ type Reply struct {
 
 // Message returns the reply as a message of a later request.
 func (r Reply) Message() Message {
-	return Message{Role: RoleAssistant, Text: r.Text, Reasoning: r.Reasoning, Calls: r.Calls, Extra: r.Extra, Origin: r.Origin}
+	return Message{Role: RoleAssistant, Text: r.Text, Reasoning: r.Reasoning, Calls: r.Calls, Extra: r.Extra,
+		Origin: r.Origin}
 }
 
 // Delta is a piece of a reply that is still arriving.

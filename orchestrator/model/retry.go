@@ -111,7 +111,8 @@ func (r *retrier) Ask(ctx context.Context, req Request, on func(Delta)) (Reply, 
 		// A copy: its maker may share the fault.
 		fault := *AsFault(err)
 		fault.Tries = try
-		if !fault.Retryable || req.Once || try >= r.o.MaxTries || fault.RetryAfter > r.o.MaxRetryAfter || ctx.Err() != nil {
+		if !fault.Retryable || req.Once || try >= r.o.MaxTries || fault.RetryAfter > r.o.MaxRetryAfter ||
+			ctx.Err() != nil {
 			return Reply{}, &fault
 		}
 		a := Attempt{Try: try, Of: r.o.MaxTries, Fault: &fault, Wait: r.delay(try, fault.RetryAfter)}

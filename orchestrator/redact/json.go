@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -43,9 +44,7 @@ type JSONOptions struct {
 // values; a string is also secret if its key's name says so ("api_key": "…"). Bytes outside
 // secrets stay unchanged. The error means that the text is not JSON.
 func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, err error) {
-	if o == nil {
-		o = &JSONOptions{}
-	}
+	o = cmp.Or(o, &JSONOptions{})
 	if !o.Valid && !json.Valid(data) {
 		return nil, false, fmt.Errorf("redact: not JSON: %d bytes", len(data))
 	}
@@ -132,7 +131,6 @@ func (w *jsonWalk) value() (text string) {
 	return ""
 }
 
-// member walks a key and its value.
 func (w *jsonWalk) member() {
 	_, from := w.next()
 	key, _ := unquote(w.in[from:w.at])
@@ -239,7 +237,6 @@ func (r *Redactor) findNamed(key, text string) []match {
 	return ms
 }
 
-// put replaces in[from:to] by text.
 func (w *jsonWalk) put(from, to int, text string) {
 	if w.done == 0 {
 		w.out.Grow(len(w.in) + len(text))

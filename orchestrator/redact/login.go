@@ -55,7 +55,6 @@ func cookies(s string, from, to int) (ms []match, end int, open bool) {
 	return ms, end, open
 }
 
-// sessionCookie reports whether a cookie's value is secret.
 func sessionCookie(name, value string) bool {
 	if placeholder(value) || len(value) < minNamedCookieBytes {
 		return false

@@ -32,7 +32,6 @@ func Markers(s string) (out []string) {
 // HasMarker reports whether there is a marker in a text.
 func HasMarker(s string) bool { return marker().MatchString(s) }
 
-// beginsMarker reports whether a text begins with a marker.
 func beginsMarker(s string) bool {
 	at := marker().FindStringIndex(s[:min(len(s), len(markerBegin)+2*maxKindBytes)])
 	return at != nil && at[0] == 0

@@ -205,7 +205,6 @@ func quotedValue(s string, at int, quote string) (n int, open bool) {
 	return 0, false
 }
 
-// namesSecret reports whether a name ends with one of the keywords.
 func namesSecret(name string) bool {
 	for n := 0; n < 3 && name != "" && isDigit(name[len(name)-1]); n++ { // PASSWORD2
 		name = name[:len(name)-1]

@@ -58,7 +58,6 @@ func NewLearning(key []byte, known []Secret, learned *Learned) *Redactor {
 	return &Redactor{key: slices.Clone(key), rules: rules(), known: slices.Clone(known), learned: learned}
 }
 
-// table returns the present table.
 func (r *Redactor) table() *table {
 	n := r.learned.len()
 	if t := r.current.Load(); t != nil && t.learned == n {
@@ -284,7 +283,6 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 	return ms, end
 }
 
-// findKnown is find for known values only.
 func (r *Redactor) findKnown(s string) []match {
 	if r == nil {
 		return nil
@@ -325,7 +323,6 @@ func merge(s string, ms []match) []match {
 	return out
 }
 
-// marker returns the marker of a match.
 func (r *Redactor) marker(m match) string {
 	h := hmac.New(sha256.New, r.key)
 	h.Write([]byte(m.value))

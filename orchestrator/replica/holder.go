@@ -252,7 +252,6 @@ func (h *Holder) step(ctx context.Context) (more bool) {
 	return err == nil && b.more
 }
 
-// fail stops the holder.
 func (h *Holder) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -414,9 +413,7 @@ func (h *Holder) export(ctx context.Context, b *batch, store string, id worldsta
 // extend creates the log's next object. A create whose answer was lost is repeated, and found to have succeeded by
 // its bytes. While the bucket fails, extend tries again.
 func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
-	if b == nil {
-		b = new(batch)
-	}
+	b = cmp.Or(b, new(batch))
 	alive := func() error { // parts can take longer than a lease; no other goroutine writes what is read here
 		begun := h.until.Add(-h.o.Lease * 2 / 3) // of the last object
 		if h.cursor.Last.N == 0 || h.o.Now().Before(begun.Add(h.o.Lease/4)) {

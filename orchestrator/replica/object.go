@@ -118,7 +118,6 @@ var ErrDamaged = errors.New("the task's log is damaged")
 // ErrNewer: a newer program wrote the log.
 var ErrNewer = errors.New("a newer program wrote the task's log")
 
-// decode reads an object.
 func decode(data []byte) (a About, files []file, err error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

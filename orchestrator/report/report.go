@@ -404,7 +404,6 @@ func (r *Report) result(o op.Op, b *op.ToolReturned) {
 	}
 }
 
-// addPath adds the path that a jump has left.
 func (r *Report) addPath(o op.Op, b *op.JumpDone) {
 	asked := r.jump
 	r.jump = op.JumpIntended{}

@@ -41,7 +41,6 @@ func (f *family) setUsed(task string, now state.Used, subagents []state.BegunSub
 	f.spent[task] = now.Minus(f.before[task])
 }
 
-// others returns the usage of the rest of the family.
 func (f *family) others(own state.Used) state.Used {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +85,6 @@ func (f *family) othersAtWork(task string) bool {
 	return len(f.taken) > 1 || len(f.taken) == 1 && !f.taken[task]
 }
 
-// atWork reports whether a subagent is at work.
 func (f *family) atWork(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

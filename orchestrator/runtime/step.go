@@ -309,7 +309,6 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	return nil, t.Ledger.Record(keep, bodies...)
 }
 
-// hashRequest returns the hash of what a request sends.
 func hashRequest(req model.Request) (string, error) {
 	data, err := json.Marshal(struct {
 		Messages []model.Message

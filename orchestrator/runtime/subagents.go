@@ -167,7 +167,6 @@ func (w *working) name() error {
 	return refused("this task has begun %d subagents, and may begin no more", maxSubagents)
 }
 
-// resume resumes the task of a subagent.
 func (w *working) resume(ctx context.Context) error {
 	t, s := w.t, w.start
 	known := t.ledger.State().Subagents
@@ -283,7 +282,6 @@ func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 	return o, nil
 }
 
-// offers reports whether a subagent is offered a tool.
 func (s *Subagent) offers(spec tool.Spec) bool {
 	return !spec.Delegates && !spec.Rewinds && (s.Offers == nil || s.Offers(spec.Name, spec.Looks()))
 }

@@ -93,7 +93,6 @@ func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) s
 	return end
 }
 
-// stopReason returns why a subagent stopped.
 func (w *working) stopReason(out Outcome) string {
 	switch {
 	case out.Reason == "interrupted", out.Reason == "evicted":

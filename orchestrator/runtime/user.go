@@ -102,7 +102,6 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 	return false, out, err
 }
 
-// raiseLimit asks whether a limit is to be raised, and raises it.
 func (t *Task) raiseLimit(ctx, keep context.Context, act state.Action) (bool, error) {
 	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutLimit, Text: act.Question, Limit: act.Reached}, nil, nil)
 	if !ok || !a.Allow || err != nil {

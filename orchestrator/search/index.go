@@ -102,7 +102,6 @@ func connect(ctx context.Context, h taskdir.Home, name string) (*index, error) {
 // errOther: another version of the program wrote the index.
 var errOther = errors.New("of another version")
 
-// codeOf returns SQLite's code of an error.
 func codeOf(err error) int {
 	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
 		return e.Code() & 0xff

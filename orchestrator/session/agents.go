@@ -59,10 +59,7 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 	if err != nil {
 		return nil, err
 	}
-	name := asked
-	if name == "" {
-		name = agent.Default
-	}
+	name := cmp.Or(asked, agent.Default)
 	who, err := loader.Load(name)
 	if err == nil {
 		ok, err := who.Allow(ctx, o.trust(), o.client.Trust)
@@ -77,7 +74,8 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 	if err != nil {
 		return nil, AgentError(err)
 	}
-	return nil, remedy.With(fmt.Errorf("agent %s: the project brings it, and %w", name, ErrNotApproved), remedy.ApproveAgent, name)
+	err = fmt.Errorf("agent %s: the project brings it, and %w", name, ErrNotApproved)
+	return nil, remedy.With(err, remedy.ApproveAgent, name)
 }
 
 // withoutProject returns the default agent if the project's cannot be used.
@@ -99,7 +97,8 @@ const (
 
 // instructions reads the repository's instructions if the agent's prompt has a place for them.
 // The warnings name files that cannot be read.
-func (s *Service) instructions(prompt, dir, encoding string, eas int) (in agent.Instructions, warnings []string, err error) {
+func (s *Service) instructions(prompt, dir, encoding string, eas int) (
+	in agent.Instructions, warnings []string, err error) {
 	if !strings.Contains(prompt, agent.InstructionPlaceholder) {
 		return in, nil, nil
 	}
@@ -107,7 +106,8 @@ func (s *Service) instructions(prompt, dir, encoding string, eas int) (in agent.
 	if err != nil {
 		return in, nil, err
 	}
-	in = agent.ReadInstructions(s.Home.Instructions(), dir, max(minInstructionTokens, eas/instructionPartOfEAS), counter.Count)
+	in = agent.ReadInstructions(s.Home.Instructions(), dir, max(minInstructionTokens, eas/instructionPartOfEAS),
+		counter.Count)
 	for _, fault := range in.Faults {
 		warnings = append(warnings, fmt.Sprintf("warning: instructions are not read: %s", fault))
 	}
@@ -116,7 +116,8 @@ func (s *Service) instructions(prompt, dir, encoding string, eas int) (in agent.
 
 // prompt is an agent's system prompt in a directory, with the instructions that it
 // quotes.
-func (s *Service) prompt(spec *agent.Spec, dir, encoding string, eas int) (text string, in agent.Instructions, warnings []string, err error) {
+func (s *Service) prompt(spec *agent.Spec, dir, encoding string, eas int) (
+	text string, in agent.Instructions, warnings []string, err error) {
 	if in, warnings, err = s.instructions(spec.Prompt, dir, encoding, eas); err != nil {
 		return "", in, warnings, err
 	}
@@ -124,7 +125,8 @@ func (s *Service) prompt(spec *agent.Spec, dir, encoding string, eas int) (text 
 	if err != nil {
 		return "", in, warnings, err
 	}
-	return agent.Render(spec, agent.Vars{Now: time.Now(), Dir: dir, Listing: listing, Instructions: in.Text}), in, warnings, nil
+	vars := agent.Vars{Now: time.Now(), Dir: dir, Listing: listing, Instructions: in.Text}
+	return agent.Render(spec, vars), in, warnings, nil
 }
 
 // Prompt returns the system prompt that a model of a large EAS would get in a directory now.

@@ -84,7 +84,8 @@ func linesOf(dir, arg string, q *blame.Query) (file string, err error) {
 	if n, _ := fmt.Sscanf(lines, "%d-%d", &q.First, &q.Last); n == 1 {
 		q.Last = q.First
 	}
-	if text := fmt.Sprintf("%d-%d", q.First, q.Last); q.First < 1 || q.Last < q.First || lines != text && lines != fmt.Sprint(q.First) {
+	whole := lines == fmt.Sprintf("%d-%d", q.First, q.Last) || lines == fmt.Sprint(q.First)
+	if q.First < 1 || q.Last < q.First || !whole {
 		return "", Usagef("%q: want FILE, FILE:LINE or FILE:LINE-LINE, with lines from 1", arg)
 	}
 	return name, nil
@@ -134,7 +135,8 @@ func (s *Service) BlameStep(ctx context.Context, task string, step int, path str
 		return nil, err
 	}
 	defer w.Close()
-	all, err := worldstate.Open(st.Opened.Dir, s.StoreOf(&st.Opened), &worldstate.Options{Home: s.Home.User, AllTasks: true, StoreOnly: true})
+	o := worldstate.Options{Home: s.Home.User, AllTasks: true, StoreOnly: true}
+	all, err := worldstate.Open(st.Opened.Dir, s.Home.StoreOf(&st.Opened), &o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -27,10 +28,9 @@ func (s *Service) Cards(dir string, o knowledgebase.Options) (*knowledgebase.Sto
 	o.SharedReviews = filepath.Join(s.Home.Shared, memory.ReviewsPrefix)
 	o.Reviewed = func(lesson string) error { return memory.ShareReview(s.Home, lesson) }
 	global := s.Home.KnowledgeBase()
-	if dir == "" {
-		dir = global
-	}
-	if abs, err := filepath.Abs(dir); err == nil && strings.HasSuffix(filepath.ToSlash(abs), "/"+knowledgebase.ProjectDir) {
+	dir = cmp.Or(dir, global)
+	abs, err := filepath.Abs(dir)
+	if err == nil && strings.HasSuffix(filepath.ToSlash(abs), "/"+knowledgebase.ProjectDir) {
 		return knowledgebase.Open(dir, o.ForProject(global))
 	}
 	return knowledgebase.Open(dir, &o)
@@ -84,7 +84,8 @@ func (s *Service) Recall(ctx context.Context, dir, task string, q knowledgebase.
 	}
 	q.Trust = func(c *card.Card) recalled.Trust {
 		tr := memory.TrustOf(s.Home, c, layers[len(layers)-1].Counts(c.ID)) // the project's counters are the user's
-		tr.Withheld = (tr.Withheld || s.Home.ReviewedOnly && tr.Rung != recalled.ReviewedRung) && !slices.Contains(q.Own, c.Hash())
+		tr.Withheld = (tr.Withheld || s.Home.ReviewedOnly && tr.Rung != recalled.ReviewedRung) &&
+			!slices.Contains(q.Own, c.Hash())
 		return tr
 	}
 	return layers.Search(ctx, q)

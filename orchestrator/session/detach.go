@@ -18,7 +18,8 @@ import (
 )
 
 // resumeDetached resumes a copy of a task that a bucket keeps, without the bucket. If that fails, there is no copy.
-func (s *Service) resumeDetached(ctx context.Context, task, message string, set Settings, c Client) (_ *Session, err error) {
+func (s *Service) resumeDetached(ctx context.Context, task, message string, set Settings, c Client) (
+	_ *Session, err error) {
 	kept, err := replica.ReadCursor(s.Home, task)
 	if err == nil && kept == nil {
 		if _, err := taskdir.ReadState(s.Home, task); err != nil {
@@ -56,7 +57,8 @@ func (s *Service) resumeDetached(ctx context.Context, task, message string, set 
 	set.Remote = Remote{copied: kept}
 	resumed, err := s.Resume(ctx, id, message, set, c)
 	if err == nil {
-		resumed.Opening = append(resumed.Opening, fmt.Sprintf("task %s is a copy of %s that no bucket keeps; %s stays as it is, and what others do in it is not in the copy", id, task, task))
+		resumed.Opening = append(resumed.Opening, fmt.Sprintf("task %s is a copy of %s that no bucket keeps; "+
+			"%[2]s stays as it is, and what others do in it is not in the copy", id, task))
 	}
 	return resumed, err
 }
@@ -95,7 +97,8 @@ func (s *Service) nameCopy(ctx context.Context, id string, st *state.State) (*st
 	}
 	was := st.Opened.Task
 	err = l.Record(ctx, &op.TaskResumed{Program: s.Program(), Task: id, Notice: fmt.Sprintf(
-		"[TASK] From here on this is %s, a copy of task %s without its bucket. What others do in %s is not known here.", id, was, was)})
+		"[TASK] From here on this is %s, a copy of task %s without its bucket. What others do in %s is not known here.",
+		id, was, was)})
 	if err = JoinClose(err, l.Journal.Close()); err != nil {
 		return nil, err
 	}

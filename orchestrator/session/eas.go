@@ -25,7 +25,8 @@ func ProjectEAS(dir string) (file attention.Overlay, needs consent.Approval, err
 	}
 	real, dirErr := RealDir(dir)
 	sum := sha256.Sum256(file.Data)
-	return file, consent.Approval{Kind: "eas", Name: "eas.yaml", Dir: real, Hash: hex.EncodeToString(sum[:])}, cmp.Or(err, dirErr)
+	needs = consent.Approval{Kind: "eas", Name: "eas.yaml", Dir: real, Hash: hex.EncodeToString(sum[:])}
+	return file, needs, cmp.Or(err, dirErr)
 }
 
 // LoadEAS reads the built-in table, the user's own file over it, if own is not empty, and the rows

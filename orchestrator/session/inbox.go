@@ -58,7 +58,8 @@ func (s *Session) readInbox(ctx context.Context, endTurn context.CancelCauseFunc
 // unread reports whether users sent something to a task that this process is about to continue.
 func (o *opening) unread(ctx context.Context, st *state.State) (some bool) {
 	if b, _, err := o.Bucket(o.Remote.Address); err == nil {
-		_ = replica.ReadInbox(ctx, b, st.Opened.Task, st.Inbox, func(replica.Message, error) error { some = true; return nil })
+		_ = replica.ReadInbox(ctx, b, st.Opened.Task, st.Inbox,
+			func(replica.Message, error) error { some = true; return nil })
 	}
 	return some
 }
@@ -91,7 +92,8 @@ func (s *Service) deliver(ctx context.Context, task string, c taskdir.Command) e
 	ctx, cancel := context.WithTimeout(ctx, inboxLimit)
 	defer cancel()
 	host, _ := os.Hostname()
-	n, err := replica.Send(ctx, b, st.Inbox, replica.Message{Task: task, By: cmp.Or(s.o.By, question.UserName()+"@"+host), Command: c})
+	by := cmp.Or(s.o.By, question.UserName()+"@"+host)
+	n, err := replica.Send(ctx, b, st.Inbox, replica.Message{Task: task, By: by, Command: c})
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (s *Service) deliver(ctx context.Context, task string, c taskdir.Command) e
 			return err
 		}
 		if kept.Last.Released || model.Wait(ctx, time.Second) != nil {
-			return fmt.Errorf("%w: %s had task %s last, at %s; the next process that continues the task reads message %d",
+			return fmt.Errorf("%w: %s had task %s last, at %s; the next process that continues it reads message %d",
 				ErrWaits, kept.Last.Host, task, kept.Last.Time.Local().Format(time.TimeOnly), n)
 		}
 		_, _ = replica.Mirror(ctx, b, s.Home, task) // the message stays, also if the bucket is away now

@@ -44,8 +44,10 @@ func (s *Service) PlanJump(ctx context.Context, task, dir string, j op.JumpReque
 }
 
 // PlanRestore returns what RestoreWorld would do.
-func (s *Service) PlanRestore(ctx context.Context, task, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
-	w, err := Place{Task: task}.Open(func() (taskdir.Home, error) { return s.Home, nil }, Live, worldstate.Options{FileLimitBytes: s.Home.FileLimitBytes})
+func (s *Service) PlanRestore(ctx context.Context, task, name string, o worldstate.PlanOptions) (
+	worldstate.Plan, error) {
+	limits := worldstate.Options{FileLimitBytes: s.Home.FileLimitBytes}
+	w, err := Place{Task: task}.Open(func() (taskdir.Home, error) { return s.Home, nil }, Live, limits)
 	if err != nil {
 		return worldstate.Plan{}, err
 	}
@@ -58,8 +60,8 @@ func (s *Service) PlanRestore(ctx context.Context, task, name string, o worldsta
 }
 
 // Jump moves a task to the end of a step. A task that another process or session runs jumps at
-// the end of the step under way; any other jumps now. dir is where the task continues; empty: its own directory. The result has the warnings in
-// any case.
+// the end of the step under way; any other jumps now. dir is where the task continues; empty: its own directory. The
+// result has the warnings in any case.
 func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested, c Client) (Jumped, error) {
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
@@ -168,7 +170,8 @@ func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Option
 }
 
 // RestoreWorld restores the files of a task that is not running, and records it there.
-func (s *Service) RestoreWorld(ctx context.Context, task, name string, r worldstate.RestoreOptions) (res worldstate.Result, warnings []string, err error) {
+func (s *Service) RestoreWorld(ctx context.Context, task, name string, r worldstate.RestoreOptions) (
+	res worldstate.Result, warnings []string, err error) {
 	warnings, err = s.inIdle(ctx, task, runtime.Options{}, func(t *runtime.Task) (err error) {
 		res, err = t.RestoreWorld(ctx, name, r, s.here())
 		return err
@@ -185,7 +188,8 @@ func (s *Service) AbandonRestore(ctx context.Context, task string) (found bool, 
 	return found, warnings, err
 }
 
-func (s *Service) inIdle(ctx context.Context, task string, opts runtime.Options, do func(*runtime.Task) error) ([]string, error) {
+func (s *Service) inIdle(ctx context.Context, task string, opts runtime.Options, do func(*runtime.Task) error) (
+	[]string, error) {
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,8 @@ type ListedServer struct {
 func (s *Service) ListServers(servers []mcp.Server) ([]ListedServer, error) {
 	listed, secrets := []ListedServer{}, s.Secrets(nil)
 	for _, srv := range servers {
-		e := ListedServer{Name: srv.Name, Scope: "user", How: WithoutSecrets(srv.How(), secrets), Disabled: srv.Disabled}
+		e := ListedServer{Name: srv.Name, Scope: "user", How: WithoutSecrets(srv.How(), secrets),
+			Disabled: srv.Disabled}
 		if srv.Project != "" {
 			e.Scope = "project"
 		} else {
@@ -123,7 +124,8 @@ func PickServers(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 // ProbeServer starts a server as a task in dir would, asks for its tools, and ends it. A
 // project's server runs in a sandbox; an empty confinement means its default. note receives
 // what the sandbox moves to quarantine.
-func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string)) (r mcp.Report, err error) {
+func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string)) (
+	r mcp.Report, err error) {
 	err = s.withServer(ctx, srv, dir, sandbox, note, func(o mcp.Options) (err error) {
 		r, err = mcp.Probe(ctx, srv, o)
 		return err
@@ -132,7 +134,8 @@ func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox 
 }
 
 // withServer calls exchange with the options under which a task in dir would start a server.
-func (s *Service) withServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string), exchange func(mcp.Options) error) error {
+func (s *Service) withServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string),
+	exchange func(mcp.Options) error) error {
 	dir, err := RealDir(dir)
 	if err != nil {
 		return err
@@ -157,7 +160,8 @@ func (s *Service) withServer(ctx context.Context, srv mcp.Server, dir, sandbox s
 
 // probeSandbox makes the sandbox of a server without a task, with its own quarantine. done
 // removes its files, except a quarantine that is not empty.
-func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guard.Confinement, note func(text string)) (done func(), err error) {
+func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guard.Confinement, note func(text string)) (
+	done func(), err error) {
 	temp, err := os.MkdirTemp("", "anamnesis-")
 	if err != nil {
 		return nil, err
@@ -173,7 +177,8 @@ func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guar
 			quiet = false
 			note(text)
 		}
-		o.Sandbox, err = workspace.NewSandbox(ctx, s.Home, guard.SandboxOptions{Confine: confine, World: o.Dir, Temp: temp, Quarantine: kept})
+		o.Sandbox, err = workspace.NewSandbox(ctx, s.Home,
+			guard.SandboxOptions{Confine: confine, World: o.Dir, Temp: temp, Quarantine: kept})
 	}
 	done = func() {
 		os.RemoveAll(temp)
@@ -192,7 +197,8 @@ func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guar
 func (s *Service) ApprovedServer(srv mcp.Server) (mcp.Server, error) {
 	granted, err := mcp.Granted(srv, s.trust())
 	if errors.Is(err, mcp.ErrUnapproved) {
-		err = remedy.With(fmt.Errorf("MCP server %s: not started: %w", srv.Name, ErrNotApproved), remedy.ApproveServer, srv.Name)
+		err = fmt.Errorf("MCP server %s: not started: %w", srv.Name, ErrNotApproved)
+		err = remedy.With(err, remedy.ApproveServer, srv.Name)
 	}
 	return granted, err
 }

@@ -44,7 +44,8 @@ func (o *opening) chooseModels(ctx context.Context, name, baseURL string) (*Mode
 // ChooseModel returns the model of a name; see [named.Open].
 func (s *Service) ChooseModel(ctx context.Context, name, baseURL, images string) (*Model, error) {
 	of, err := named.Open(ctx, name, &named.Options{
-		Model: s.o.Model, BaseURL: baseURL, Images: images, Getenv: s.getenv, KeyEnv: s.o.KeyEnv, Prices: s.Home.Prices(),
+		Model: s.o.Model, BaseURL: baseURL, Images: images, Getenv: s.getenv, KeyEnv: s.o.KeyEnv,
+		Prices: s.Home.Prices(),
 		Config: filepath.Join(s.Home.Config, "config.yaml"),
 	})
 	if err != nil {
@@ -65,7 +66,8 @@ func (o *opening) costKnown(m *Model) error {
 	if o.Limits.USD <= 0 || len(m.unpriced) == 0 {
 		return nil
 	}
-	return settingf("max-cost", ": no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or bound the tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
+	return settingf("max-cost", ": no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or "+
+		"bound the tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
 }
 
 // fallback returns what opens the models that take over in a directory, one after the other; nil if

@@ -24,7 +24,8 @@ var (
 func (s *Service) fromServers(ctx context.Context, dir, text string) (string, error) {
 	var offers []mcp.Offer
 	if m := promptNamed.FindStringSubmatch(text); m != nil {
-		offers = append(offers, mcp.Offer{Server: m[1], Kind: "prompt", Name: m[2], Args: strings.TrimPrefix(text, m[0])})
+		offers = append(offers,
+			mcp.Offer{Server: m[1], Kind: "prompt", Name: m[2], Args: strings.TrimPrefix(text, m[0])})
 	}
 	for _, m := range resourceNamed.FindAllStringSubmatch(text, maxResources) {
 		offers = append(offers, mcp.Offer{Server: m[1], Kind: "resource", Name: m[2]})
@@ -62,7 +63,9 @@ func (s *Service) Login(ctx context.Context, srv mcp.Server, dir string, show fu
 	if err != nil {
 		return err
 	}
-	return s.withServer(ctx, srv, dir, "", func(string) {}, func(o mcp.Options) error { return mcp.Login(ctx, srv, o, show) })
+	return s.withServer(ctx, srv, dir, "", func(string) {}, func(o mcp.Options) error {
+		return mcp.Login(ctx, srv, o, show)
+	})
 }
 
 // Logout removes the stored login of an MCP server.

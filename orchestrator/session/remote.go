@@ -77,8 +77,8 @@ func (s *Service) Mirror(ctx context.Context, address, task string) (_ *Service,
 	return s.At(h), failed, err
 }
 
-// Learn reads what other homes told in a bucket: which cards were reviewed, and, the last first, what tasks showed in the
-// repository of a directory. It returns the service for which that counts, and why not all could be read.
+// Learn reads what other homes told in a bucket: which cards were reviewed, and, the last first, what tasks showed in
+// the repository of a directory. It returns the service for which that counts, and why not all could be read.
 func (s *Service) Learn(ctx context.Context, b bucket.Bucket, dir string) (_ *Service, err error) {
 	h := s.Home
 	h.Share, h.Shared = b.Put, replica.MirrorHome(b, h).State
@@ -109,7 +109,8 @@ func learn(ctx context.Context, b bucket.Bucket, name, to string) error {
 		return err
 	}
 	var o memory.Shared
-	if json.Unmarshal(data, &o) != nil || o.V != memory.SharedVersion || o.Name != path.Base(name) || path.Clean(name) != name {
+	if json.Unmarshal(data, &o) != nil || o.V != memory.SharedVersion || o.Name != path.Base(name) ||
+		path.Clean(name) != name {
 		return fmt.Errorf("%s: it is damaged, sealed, of another name, or a newer program wrote it", name)
 	}
 	return durable.Replace(to, data, 0o600)
@@ -158,7 +159,8 @@ func (o *opening) fetch(ctx context.Context, task string) (*replica.Cursor, erro
 
 // keep begins to keep a task that works in dir in the bucket of the settings; nil: there is none. c is how far the
 // bucket has the task; nil: it is new.
-func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor, store *runtime.Store) (*replica.Holder, error) {
+func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor, store *runtime.Store) (
+	*replica.Holder, error) {
 	if o.Remote.Address == "" {
 		return nil, nil
 	}
@@ -171,8 +173,8 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 		root, err := filepath.EvalSymlinks(b.String())
 		rel, apart := filepath.Rel(world, root)
 		if err == nil && apart == nil && filepath.IsLocal(rel) {
-			return nil, Usagef("remote %s: it is inside %s, where the task works: a jump would revert the task's log, too; "+
-				"use a directory elsewhere", b, world)
+			return nil, Usagef("remote %s: it is inside %s, where the task works: a jump would revert the task's "+
+				"log, too; use a directory elsewhere", b, world)
 		}
 	}
 	if err := replica.Check(ctx, b); err != nil { // a refusal later is waited for
@@ -190,7 +192,8 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 		}
 	}
 	if !sealed {
-		o.warn("whoever can read %s reads this task's record and files, secrets in files included; set %s to encrypt them", b, remoteKeyEnv)
+		o.warn("whoever can read %s reads this task's record and files, secrets in files included; set %s to "+
+			"encrypt them", b, remoteKeyEnv)
 	}
 	deadline, err := guard.NewDeadline(filepath.Join(o.Home.Task(task), taskdir.DeadlineName))
 	if err != nil {
@@ -199,8 +202,9 @@ func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor,
 	lock := o.lock
 	store.Deadline = deadline
 	store.Replica, err = replica.Hold(ctx, b, *c, replica.Options{
-		Home: o.Home, Lease: o.Remote.Lease, Sealed: sealed, Renewed: func(left time.Duration) { _ = deadline.Set(left) },
-		Closed: func() { _, _ = deadline.Close(), lock.Close() },
+		Home: o.Home, Lease: o.Remote.Lease, Sealed: sealed,
+		Renewed: func(left time.Duration) { _ = deadline.Set(left) },
+		Closed:  func() { _, _ = deadline.Close(), lock.Close() },
 		Waiting: func(err error) {
 			if err != nil {
 				o.client.note(fmt.Sprintf("the task waits for %s: %v", b, err))
@@ -223,9 +227,11 @@ func (o *opening) begin(ctx context.Context, b bucket.Bucket, task, dir string) 
 	if has, err := replica.Has(ctx, b, task); err != nil {
 		return nil, err
 	} else if has {
-		return nil, Usagef("task %s exists in %s; use another name, or resume it, with its key in %s if it cannot be read", task, b, remoteKeyEnv)
+		return nil, Usagef("task %s exists in %s; use another name, or resume it, with its key in %s if it "+
+			"cannot be read", task, b, remoteKeyEnv)
 	}
-	return &replica.Cursor{Task: task, Place: durable.Identity(dir), Project: o.Remote.Project}, os.MkdirAll(o.Home.Task(task), 0o700)
+	c := &replica.Cursor{Task: task, Place: durable.Identity(dir), Project: o.Remote.Project}
+	return c, os.MkdirAll(o.Home.Task(task), 0o700)
 }
 
 // unlock releases the lock of a task that was not opened.
@@ -241,7 +247,8 @@ func release(kept *replica.Holder) error {
 	if kept == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), releaseTime, fmt.Errorf("no answer in %v", releaseTime))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), releaseTime,
+		fmt.Errorf("no answer in %v", releaseTime))
 	defer cancel()
 	return kept.Close(ctx)
 }

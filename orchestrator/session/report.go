@@ -48,7 +48,9 @@ func (s *Service) Report(ctx context.Context, task string) (*report.Report, erro
 	}
 	for i := range r.Questions {
 		q := &r.Questions[i]
-		q.Open = slices.ContainsFunc(st.Questions, func(o state.Question) bool { return o.Seq == q.Op && o.Answer == nil })
+		q.Open = slices.ContainsFunc(st.Questions, func(o state.Question) bool {
+			return o.Seq == q.Op && o.Answer == nil
+		})
 	}
 	r.Learned = append(r.Learned, s.taskFacts(task, r.Dir)...)
 	if r.Files, err = s.changedFiles(ctx, st, r); err != nil {
@@ -107,7 +109,6 @@ func (s *Service) changedFiles(ctx context.Context, st *state.State, r *report.R
 	return files, nil
 }
 
-// countLines counts the lines that a patch adds and removes.
 func countLines(patch string) (added, removed int) {
 	inHunk := false
 	for text := range strings.Lines(patch) {

@@ -13,6 +13,7 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/remedy"
+	"anamnesis/orchestrator/replica"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -44,29 +45,18 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 			return nil, err
 		}
 	}
-	kept := cmp.Or(cursor, set.Remote.copied)
-	arrived := kept != nil && !kept.Left(cmp.Or(set.TaskDir, st.Opened.Dir))
-	if arrived && set.TaskDir == "" {
-		set.TaskDir = st.Opened.Dir
-		here, _ := RealDir(".") // without one, the user is not in the task's
-		if entries, err := os.ReadDir(set.TaskDir); err == nil && len(entries) > 0 && here != set.TaskDir {
-			return nil, settingf("dir", ": the task worked last in another directory than %s is now, or on another machine, and the "+
-				"task's files would replace those there; name the directory to work in, %s if it is that one", set.TaskDir, set.TaskDir)
-		}
-	}
-	if arrived {
-		kept.Place = "" // until it has the files
-		if err := os.MkdirAll(set.TaskDir, 0o755); err != nil {
-			return nil, settingf("dir", " %s: %v", set.TaskDir, err)
-		}
+	arrived, err := o.arrive(st, cmp.Or(cursor, set.Remote.copied))
+	if err != nil {
+		return nil, err
 	}
 	if err := taskdir.CheckParent(st); err != nil {
 		return nil, err
 	}
 	if o := st.Opened.Origin; o != nil {
-		return nil, remedy.With(Usagef("task %s is a session of %s: continue it there", task, o.Agent), remedy.JumpOther, task)
+		err := Usagef("task %s is a session of %s: continue it there", task, o.Agent)
+		return nil, remedy.With(err, remedy.JumpOther, task)
 	}
-	if err := workspace.Locate(s.Home, st, set.TaskDir); err != nil {
+	if err := workspace.Locate(s.Home, st, o.TaskDir); err != nil {
 		return nil, fmt.Errorf("resume: %w", err)
 	}
 	if message, err = s.expand(ctx, st.Opened.Dir, message, c.Trust); err != nil {
@@ -117,7 +107,11 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if o.WhenAsked != st.Opened.WhenAsked {
 		resumed.WhenAsked = o.WhenAsked
 	}
-	info := Info{Task: task, Title: taskdir.Title(st.Said.First), Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Plan: plan, Notice: notice, Limits: limitsText(limits)}
+	info := Info{
+		Task: task, Title: taskdir.Title(st.Said.First), Dir: st.Opened.Dir,
+		EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom,
+		Approval: mode, Plan: plan, Notice: notice, Limits: limitsText(limits),
+	}
 	if info.Limits != "" {
 		info.Notice += "; limits: " + info.Limits
 	}
@@ -140,7 +134,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	opts.Store.Arrived = arrived
 	return o.hold(ctx, m, holder, done, info, func() (*runtime.Task, error) {
-		opts.Dir = set.TaskDir
+		opts.Dir = o.TaskDir
 		t, err := runtime.OpenTask(ctx, o.Home, task, opts)
 		if err != nil {
 			return nil, err
@@ -155,6 +149,28 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		}
 		return t, nil
 	})
+}
+
+// arrive makes the directory of a task that comes from another directory or machine, and reports whether it does:
+// its files are not there yet. kept is nil if no bucket keeps the task.
+func (o *opening) arrive(st *state.State, kept *replica.Cursor) (bool, error) {
+	if kept == nil || kept.Left(cmp.Or(o.TaskDir, st.Opened.Dir)) {
+		return false, nil
+	}
+	if o.TaskDir == "" {
+		o.TaskDir = st.Opened.Dir
+		here, _ := RealDir(".") // without one, the user is not in the task's
+		if entries, err := os.ReadDir(o.TaskDir); err == nil && len(entries) > 0 && here != o.TaskDir {
+			return false, settingf("dir", ": the task worked last in another directory than %s is now, or on another "+
+				"machine, and the task's files would replace those there; name the directory to work in, "+
+				"%[1]s if it is that one", o.TaskDir)
+		}
+	}
+	kept.Place = "" // until it has the files
+	if err := os.MkdirAll(o.TaskDir, 0o755); err != nil {
+		return false, settingf("dir", " %s: %v", o.TaskDir, err)
+	}
+	return true, nil
 }
 
 // resumedLimits sets the limits that a task continues with: each from the flags, or the task's own, or
@@ -175,7 +191,8 @@ func limitsText(l op.Limits) string {
 		set  bool
 		text string
 	}{
-		{l.USD > 0, "max-cost " + strconv.FormatFloat(l.USD, 'f', -1, 64)}, {l.Tokens > 0, fmt.Sprintf("max-tokens %d", l.Tokens)},
+		{l.USD > 0, "max-cost " + strconv.FormatFloat(l.USD, 'f', -1, 64)},
+		{l.Tokens > 0, fmt.Sprintf("max-tokens %d", l.Tokens)},
 		{l.Steps > 0, fmt.Sprintf("max-steps %d", l.Steps)}, {l.Time > 0, fmt.Sprintf("max-time %v", l.Time)},
 	} {
 		if one.set {
@@ -188,19 +205,15 @@ func limitsText(l op.Limits) string {
 // resumedModel returns the model a task continues with: its own, unless the settings name
 // another. Usage from before prices were known counts at the present price.
 func (o *opening) resumedModel(ctx context.Context, task string, st *state.State) (*Model, error) {
-	name, baseURL := st.Model.Name, st.Model.BaseURL
-	if o.Model != "" {
-		name, baseURL = o.Model, ""
-	}
-	if o.BaseURL != "" {
-		baseURL = o.BaseURL
+	name, baseURL := cmp.Or(o.Model, st.Model.Name), o.BaseURL
+	if baseURL == "" && o.Model == "" {
+		baseURL = st.Model.BaseURL
 	}
 	if redact.HasMarker(baseURL) {
-		return nil, remedy.With(Usagef("task %s: the address of its model contains a password, which is not stored", task), remedy.AddressAgain, "")
+		err := Usagef("task %s: the address of its model contains a password, which is not stored", task)
+		return nil, remedy.With(err, remedy.AddressAgain, "")
 	}
-	if o.ReflectModel == "" {
-		o.ReflectModel = st.Model.Reflect
-	}
+	o.ReflectModel = cmp.Or(o.ReflectModel, st.Model.Reflect)
 	m, err := o.chooseModels(ctx, name, baseURL)
 	if err != nil {
 		return nil, err
@@ -229,7 +242,8 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	}
 	mode, notice, err = o.approvalMode(from)
 	if notice == "" {
-		notice = fmt.Sprintf("approval mode is %s: %s; the setting approval takes another (ask, edits, auto, deny)", mode, why)
+		notice = fmt.Sprintf(
+			"approval mode is %s: %s; the setting approval takes another (ask, edits, auto, deny)", mode, why)
 	}
 	return mode, notice, err
 }

@@ -48,7 +48,8 @@ func (o *opening) standingRules(dir string) ([]approval.Rule, error) {
 	if !approved {
 		rules = approval.Tightening(rules)
 		if n := len(project.Rules) - len(rules); n > 0 {
-			o.warn("%s allows %s of calls, and that was not approved: only what it forbids or asks about counts before you approve the rules", ProjectRules, quote.Number(n, "kind"))
+			o.warn("%s allows %s of calls, and that was not approved: only what it forbids or asks about counts "+
+				"before you approve the rules", ProjectRules, quote.Number(n, "kind"))
 		}
 	}
 	return append(own.Rules, rules...), nil
@@ -72,7 +73,8 @@ func (s *Service) ListRules(dir string) ([]ListedRule, error) {
 	own, project, approved, err := s.Rules(dir)
 	var out []ListedRule
 	for _, r := range append(own.Rules, project.Rules...) {
-		l := ListedRule{Verdict: string(r.Verdict), Rule: r.String(), From: r.From, Counts: r.Verdict != approval.Allow || r.From != project.Path || approved}
+		counts := r.Verdict != approval.Allow || r.From != project.Path || approved
+		l := ListedRule{Verdict: string(r.Verdict), Rule: r.String(), From: r.From, Counts: counts}
 		if r.Verdict == approval.Refuse {
 			l.Verdict = "deny"
 		}
@@ -83,7 +85,9 @@ func (s *Service) ListRules(dir string) ([]ListedRule, error) {
 	}
 	calls, err := s.calls(dir)
 	for _, c := range calls {
-		out = append(out, ListedRule{Verdict: string(approval.Allow), Rule: c.Name, From: s.Home.Approvals(), Counts: true, ID: c.Hash[:callIDLen]})
+		l := ListedRule{Verdict: string(approval.Allow), Rule: c.Name, From: s.Home.Approvals(), Counts: true}
+		l.ID = c.Hash[:callIDLen]
+		out = append(out, l)
 	}
 	return out, err
 }

@@ -75,7 +75,8 @@ func Unset(getenv func(string) string, task string, names []string) string {
 	if len(unset) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("warning: task %s keeps the value of %s out of its record, as you asked, and it is not set here: what holds the value would be recorded as it is; set it to the same value",
+	return fmt.Sprintf("warning: task %s keeps the value of %s out of its record, as you asked, and it is not set "+
+		"here: what holds the value would be recorded as it is; set it to the same value",
 		task, strings.Join(unset, ", "))
 }
 

@@ -306,7 +306,8 @@ func (s *Session) State() *state.State { return s.task.Ledger.State() }
 // Reclaim. A session with a command in the background stays open.
 func (s *Session) Offer() {
 	reclaim, err := s.task.Offer(func() error {
-		s.client.note("another process works in this directory now; your next message continues this task once that process has ended")
+		s.client.note("another process works in this directory now; your next message continues this task once " +
+			"that has ended")
 		return s.close()
 	})
 	if err != nil {
@@ -406,11 +407,9 @@ func (s *Service) Explain(task string, seq uint64) (inspect.Explanation, []model
 
 // World opens the snapshots of a task to read them. The caller closes it.
 func (s *Service) World(st *state.State) (*worldstate.World, error) {
-	return worldstate.Open(st.Opened.Dir, s.Home.StoreOf(&st.Opened), &worldstate.Options{Task: st.Opened.Task, Home: s.Home.User, StoreOnly: true})
+	o := worldstate.Options{Task: st.Opened.Task, Home: s.Home.User, StoreOnly: true}
+	return worldstate.Open(st.Opened.Dir, s.Home.StoreOf(&st.Opened), &o)
 }
-
-// StoreOf is the store of a task's snapshots.
-func (s *Service) StoreOf(o *op.TaskOpened) string { return s.Home.StoreOf(o) }
 
 // Follow opens a task's operations for reading as they are written.
 func (s *Service) Follow(task string) (*taskdir.Follower, error) {

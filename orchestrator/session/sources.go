@@ -39,12 +39,15 @@ func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Opti
 		}
 	}
 	trust, c := o.trust(), o.client
-	mo := mcp.Options{Dir: dir, Empty: o.Home.Empty(), Getenv: o.getenv, Program: o.o.Version, Logins: o.Home.Logins(), FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note}
-	opts.Sources = append(opts.Sources, &skill.Source{Read: func() []skill.Skill { return o.Skills(dir) }, Trust: trust, Ask: c.Trust})
+	read := func() []skill.Skill { return o.Skills(dir) }
+	opts.Sources = append(opts.Sources, &skill.Source{Read: read, Trust: trust, Ask: c.Trust})
 	if len(servers) == 0 {
 		return func() {}, nil
 	}
-	set := mcp.Open(ctx, servers, mo)
+	set := mcp.Open(ctx, servers, mcp.Options{
+		Dir: dir, Empty: o.Home.Empty(), Getenv: o.getenv, Program: o.o.Version, Logins: o.Home.Logins(),
+		FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note,
+	})
 	opts.Sources = append(opts.Sources, set)
 	return set.Close, nil
 }
@@ -59,7 +62,8 @@ func (s *Service) Skills(dir string) []skill.Skill {
 
 // expand returns a request in which a slash command of the user or of the project is replaced by its
 // text. Other requests stay as they are.
-func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx context.Context, question string) bool) (string, error) {
+func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx context.Context, question string) bool) (
+	string, error) {
 	text, err := s.fromServers(ctx, dir, text)
 	if err != nil || !strings.HasPrefix(text, "/") {
 		return text, err
@@ -71,7 +75,8 @@ func (s *Service) expand(ctx context.Context, dir, text string, ask func(ctx con
 	_, waiting, err := skill.Approved(s.trust(), []skill.Skill{*k})
 	if err == nil && len(waiting) > 0 {
 		if ask == nil || !ask(ctx, skill.Question(waiting)) {
-			return "", remedy.With(fmt.Errorf("/%s: the project brings it, and %w", k.Name, ErrNotApproved), remedy.ApproveSkills, "")
+			err = fmt.Errorf("/%s: the project brings it, and %w", k.Name, ErrNotApproved)
+			return "", remedy.With(err, remedy.ApproveSkills, "")
 		}
 		err = skill.Approve(s.trust(), waiting)
 	}
@@ -126,7 +131,8 @@ func (s *Service) MCPServers(dir string) (servers []mcp.Server, warnings []strin
 	}
 	for _, p := range project {
 		if slices.ContainsFunc(servers, func(s mcp.Server) bool { return s.ToolPrefix() == p.ToolPrefix() }) {
-			warnings = append(warnings, fmt.Sprintf("warning: the MCP server %s of %s is not used: your own configuration has one of that name", p.Name, mcp.ProjectFile))
+			warnings = append(warnings, fmt.Sprintf("warning: the MCP server %s of %s is not used: your own "+
+				"configuration has one of that name", p.Name, mcp.ProjectFile))
 			continue
 		}
 		servers = append(servers, p)

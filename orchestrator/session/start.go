@@ -111,7 +111,8 @@ func (s *Settings) check(getenv func(string) string) error {
 	}
 	for _, name := range s.Redact {
 		if n := len(getenv(name)); n < redact.MinKnownBytes {
-			return settingf("redact", " %s: the variable's value has %d bytes; a secret has at least %d, so that it can be distinguished from other text", name, n, redact.MinKnownBytes)
+			return settingf("redact", " %s: the variable's value has %d bytes; a secret has at least %d", name, n,
+				redact.MinKnownBytes)
 		}
 	}
 	return nil
@@ -172,7 +173,9 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 		return nil, err
 	}
 	o.follow(&who.Spec)
-	o.Model, o.Approval, o.Sandbox = cmp.Or(o.Model, r.Default.Model), cmp.Or(o.Approval, r.Default.Approval), cmp.Or(o.Sandbox, r.Default.Sandbox)
+	o.Model = cmp.Or(o.Model, r.Default.Model)
+	o.Approval = cmp.Or(o.Approval, r.Default.Approval)
+	o.Sandbox = cmp.Or(o.Sandbox, r.Default.Sandbox)
 	m, err := o.chooseModels(ctx, o.Model, o.BaseURL)
 	if err != nil {
 		return nil, err
@@ -216,7 +219,8 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 		return nil, err
 	}
 	return o.hold(ctx, m, kept, done, Info{
-		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Plan: n.Plan, Notice: notice,
+		Task: n.Task, Title: taskdir.Title(request), Agent: n.Agent.Name, Dir: n.Dir,
+		EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Plan: n.Plan, Notice: notice,
 	}, func() (*runtime.Task, error) {
 		t, err := runtime.Create(ctx, o.Home, n, opts)
 		unreserve(err)
@@ -226,7 +230,8 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 
 // hold announces a task, opens it and makes a session of it. done is called when the session
 // ends, or at once if there is none.
-func (o *opening) hold(ctx context.Context, m *Model, kept *replica.Holder, done func(), info Info, open func() (*runtime.Task, error)) (*Session, error) {
+func (o *opening) hold(ctx context.Context, m *Model, kept *replica.Holder, done func(), info Info,
+	open func() (*runtime.Task, error)) (*Session, error) {
 	info.Model, info.Banner, info.Warnings = m.Name, m.Banner, o.warnings
 	if o.client.Started != nil {
 		o.client.Started(info)
@@ -239,7 +244,10 @@ func (o *opening) hold(ctx context.Context, m *Model, kept *replica.Holder, done
 	o.warnings = nil
 	o.refused(t)
 	err = o.sandbox(ctx, t)
-	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, service: o.Service, client: o.client, done: done, replica: kept, inbox: t.Ledger.State().Inbox}
+	s := &Session{
+		Info: info, Opening: o.warnings, task: t, home: o.Home, service: o.Service, client: o.client,
+		done: done, replica: kept, inbox: t.Ledger.State().Inbox,
+	}
 	if err != nil {
 		return nil, JoinClose(err, s.Close())
 	}
@@ -276,7 +284,6 @@ func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// newTask fills in a new task.
 func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error) {
 	row, err := o.EAS(r.Dir, m.Lookup)
 	if err != nil {
@@ -285,7 +292,8 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	n := runtime.New{Request: r.Text, TaskOpened: op.TaskOpened{
 		Task: r.ID, Dir: r.Dir, Model: m.Name, BaseURL: m.BaseURL, Reflect: m.reflectName,
 		EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
-		Allow: approval.Texts(r.Rules, approval.Allow), Ask: approval.Texts(r.Rules, approval.Ask), Deny: approval.Texts(r.Rules, approval.Refuse),
+		Allow: approval.Texts(r.Rules, approval.Allow), Ask: approval.Texts(r.Rules, approval.Ask),
+		Deny:     approval.Texts(r.Rules, approval.Refuse),
 		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Tools: o.tools, Redact: o.Redact,
 		WhenAsked: o.WhenAsked, Worktree: r.Worktree,
 	}}
@@ -308,7 +316,8 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		n.EAS, n.EASFrom, larger = r.EAS, cmp.Or(r.EASFrom, "given for this task"), 0
 	}
 	if larger > 0 {
-		o.warn("the project's eas of %d is larger than the EAS of %d tokens, and does not count before you approve it among the project's settings", larger, n.EAS)
+		o.warn("the project's eas of %d is larger than the EAS of %d tokens: it counts once you approve the project's "+
+			"settings", larger, n.EAS)
 	}
 	if r.Window > 0 {
 		n.Window = r.Window
@@ -342,7 +351,7 @@ func checkedGoal(g *op.Goal) (*op.Goal, error) {
 	case len(g.Until) > 0:
 		return g, nil
 	case g.Score != "":
-		return nil, settingf("score", " needs a check that says when the task is done: give until, too ('true' leaves it to the agent)")
+		return nil, settingf("score", " needs a check that says when the task is done: give until, too")
 	case g.Frozen:
 		return nil, settingf("until-frozen", " needs a check: give until, too")
 	case g.KeepLast:
@@ -356,9 +365,11 @@ func checkedGoal(g *op.Goal) (*op.Goal, error) {
 func (r *Request) easTooLarge(n *runtime.New) error {
 	const why = "a model cannot attend to more than its window"
 	if r.EAS > 0 {
-		return settingf("eas", " %d is larger than the window of %d tokens: %s; lower the EAS or give a larger window", n.EAS, n.Window, why)
+		return settingf("eas", " %d is larger than the window of %d tokens: %s; lower the EAS or give a larger window",
+			n.EAS, n.Window, why)
 	}
-	return settingf("window", " %d is smaller than the EAS of %d tokens (%s): %s; give an EAS of at most %d or a larger window", n.Window, n.EAS, n.EASFrom, why, n.Window)
+	return settingf("window", " %d is smaller than the EAS of %d tokens (%s): %s; give a larger window, or an EAS "+
+		"of at most %[1]d", n.Window, n.EAS, n.EASFrom, why)
 }
 
 // approvalMode resolves a mode. Without a user to ask, the default is deny.
@@ -371,17 +382,19 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 			return "", "", settingf("approval", ": %v", err)
 		}
 		if m == approval.ModeAsk && !asks {
-			return string(m), "approval mode ask without a terminal: calls that need approval are refused; the setting approval: auto lets them run", nil
+			return string(m), "approval mode ask without a terminal: calls that need approval are refused; the " +
+				"setting approval: auto lets them run", nil
 		}
 		return string(m), "", nil
 	}
 	if waits {
-		notice = fmt.Sprintf("approval mode is ask: there is no terminal, so when it asks, the task will %s", o.whenAsked())
+		notice = "approval mode is ask: there is no terminal, so when it asks, the task will " + string(o.whenAsked())
 	}
 	if asks {
 		return string(approval.ModeAsk), notice, nil
 	}
-	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; the settings approval: edits and approval: auto let calls run", nil
+	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; the settings " +
+		"approval: edits and approval: auto let calls run", nil
 }
 
 // whenAsked returns what becomes of questions, if the client cannot be asked.
@@ -394,17 +407,12 @@ func (o *opening) whenAsked() question.When {
 
 // follow sets from a spec what the settings leave open.
 func (s *Settings) follow(spec *agent.Spec) {
-	if s.Model == "" {
-		s.Model = spec.Model
-	}
-	if s.Sandbox == "" {
-		s.Sandbox = spec.Sandbox
-	}
-	if s.Approval == "" {
-		s.Approval = spec.Approval
-	}
+	s.Model = cmp.Or(s.Model, spec.Model)
+	s.Sandbox = cmp.Or(s.Sandbox, spec.Sandbox)
+	s.Approval = cmp.Or(s.Approval, spec.Approval)
 	for _, name := range builtin.OptInNames() {
-		if slices.Contains(spec.Tools, name) && !slices.Contains(spec.ExcludeTools, name) && !slices.Contains(s.tools, name) {
+		left := slices.Contains(spec.ExcludeTools, name) || slices.Contains(s.tools, name)
+		if slices.Contains(spec.Tools, name) && !left {
 			s.tools = append(s.tools, name)
 		}
 	}
@@ -412,7 +420,8 @@ func (s *Settings) follow(spec *agent.Spec) {
 
 // surroundings returns a task's options in this process, with its directory's rules, subagents
 // and sources of tools. done closes the sources. names are variables with secret values.
-func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approval string, subagents []op.Agent, names []string) (opts runtime.Options, done func(), err error) {
+func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approval string, subagents []op.Agent,
+	names []string) (opts runtime.Options, done func(), err error) {
 	fail := func(err error) (runtime.Options, func(), error) { return runtime.Options{}, nil, err }
 	more, err := builtin.OptIn(o.tools...)
 	if err != nil {
@@ -433,10 +442,17 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	}
 	m.OnRetry(o.client.Retry)
 	opts = runtime.Options{
-		Model: m.Model, Reflect: m.reflect, Grace: o.Grace, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
-		Limits:    state.Limits{Limits: o.Limits, EarlierUSD: o.earlierCost, Outage: cmp.Or(o.Patience, o.client.Patience, DefaultPatience)},
-		Cards:     runtime.Cards{Embedder: embedder},
-		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir), WhenAsked: o.whenAsked(), Trust: o.trust()},
+		Model: m.Model, Reflect: m.reflect, Grace: o.Grace, Tools: tools,
+		Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
+		Limits: state.Limits{
+			Limits: o.Limits, EarlierUSD: o.earlierCost,
+			Outage: cmp.Or(o.Patience, o.client.Patience, DefaultPatience),
+		},
+		Cards: runtime.Cards{Embedder: embedder},
+		Guards: runtime.Guards{
+			Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir),
+			WhenAsked: o.whenAsked(), Trust: o.trust(),
+		},
 		Store:     o.o.Store,
 		Hooks:     o.Hooks,
 		Callbacks: o.client.Callbacks,

@@ -83,7 +83,8 @@ func (s *Service) Answer(ctx context.Context, task string, seq uint64, text, fro
 		if !errors.Is(err, taskdir.ErrNotLive) {
 			return true, err
 		}
-		if err = s.answerIdle(ctx, task, a); !errors.Is(err, durable.ErrLocked) || try == lockedTries || model.Wait(ctx, lockedPause) != nil {
+		err = s.answerIdle(ctx, task, a)
+		if !errors.Is(err, durable.ErrLocked) || try == lockedTries || model.Wait(ctx, lockedPause) != nil {
 			return false, err
 		}
 	}
@@ -115,7 +116,8 @@ func (s *Service) openIdle(task string, st *state.State) (*journal.Ledger, error
 		return nil, err
 	}
 	o := journal.Options{
-		Stream: s.o.Store.Stream, Mark: st.Opened.Mark, Count: counter.Count, Secrets: s.TaskSecrets(st.Opened.Dir, st.Redact),
+		Stream: s.o.Store.Stream, Mark: st.Opened.Mark, Count: counter.Count,
+		Secrets: s.TaskSecrets(st.Opened.Dir, st.Redact),
 		Learned: new(redact.Learned), Dir: st.Opened.Dir,
 	}
 	o.Stream.Now, o.Stream.Snapshot = time.Now, state.FoldVersion

@@ -55,7 +55,6 @@ func (o *opening) subagentPrompt(spec *agent.Spec, dir string) string {
 // subagentInstructionEAS bounds a subagent's instructions: its work is short.
 const subagentInstructionEAS = 16_000
 
-// subagentModel returns the model that a subagent's spec names.
 func (o *opening) subagentModel(ctx context.Context, dir string, spec op.Agent) (*runtime.SubagentModel, error) {
 	m, err := o.ChooseModel(ctx, spec.Model, o.BaseURL, "")
 	if err != nil {
@@ -69,6 +68,7 @@ func (o *opening) subagentModel(ctx context.Context, dir string, spec op.Agent) 
 		return nil, err
 	}
 	return &runtime.SubagentModel{
-		Model: m.Model, Name: m.Name, BaseURL: m.BaseURL, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
+		Model: m.Model, Name: m.Name, BaseURL: m.BaseURL, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
+		Encoding: row.Encoding,
 	}, nil
 }

@@ -143,7 +143,8 @@ func (p Place) IsTask(home func() (taskdir.Home, error)) bool {
 		return false
 	}
 	st, err := taskdir.ReadState(h, p.Task)
-	return err == nil && samePlace(cmp.Or(p.Dir, "."), st.Opened.Dir) && samePlace(cmp.Or(p.Store, h.StoreOf(&st.Opened)), h.StoreOf(&st.Opened))
+	return err == nil && samePlace(cmp.Or(p.Dir, "."), st.Opened.Dir) &&
+		samePlace(cmp.Or(p.Store, h.StoreOf(&st.Opened)), h.StoreOf(&st.Opened))
 }
 
 func samePlace(a, b string) bool {
@@ -157,7 +158,8 @@ const manualTask = "cli"
 
 // CollectGarbage collects the store of a place, or every store of the home. each receives the
 // report of each store.
-func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o worldstate.GCOptions, each func(worldstate.GCReport)) error {
+func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o worldstate.GCOptions,
+	each func(worldstate.GCReport)) error {
 	stores := []string{p.Store}
 	var err error
 	switch {
@@ -207,7 +209,8 @@ func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
 // StepWorlds opens the snapshots of a task and returns those that some steps ended with.
 // overcome describes damage of the stream that the store made up for. The caller closes the
 // world.
-func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, ends []worldstate.ID, overcome string, err error) {
+func (s *Service) StepWorlds(task string, steps ...int) (
+	w *worldstate.World, ends []worldstate.ID, overcome string, err error) {
 	st, r, err := taskdir.OpenState(s.Home, task)
 	if err != nil {
 		return nil, nil, "", err
@@ -232,7 +235,8 @@ func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, en
 }
 
 // Changes compares two snapshots, within some paths if any are given.
-func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, paths []string) ([]worldstate.Change, error) {
+func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, paths []string) (
+	[]worldstate.Change, error) {
 	if slices.Contains(paths, "") {
 		return nil, Usagef("an empty path; \".\" is everything")
 	}
@@ -246,7 +250,6 @@ func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, p
 	return w.Renames(ctx, changes)
 }
 
-// beneath reports whether a changed path is one of roots or below one.
 func beneath(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		root = strings.Trim(strings.TrimPrefix(root, "./"), "/")

@@ -397,7 +397,6 @@ func blocks(raw json.RawMessage) ([]block, error) {
 	return list, err
 }
 
-// textOf joins the texts of content.
 func textOf(raw json.RawMessage) string {
 	list, err := blocks(raw)
 	if err != nil {

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -119,9 +120,7 @@ func (r *codexReader) line(kind string, p *codexItem) error {
 		return major(Codex, p.CLIVersion, "0")
 	case "turn_context":
 		s.Model = p.Model
-		if s.Dir == "" {
-			s.Dir = p.Cwd
-		}
+		s.Dir = cmp.Or(s.Dir, p.Cwd)
 	case "compacted":
 		r.compacted(p)
 	case "token_usage_record":

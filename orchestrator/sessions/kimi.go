@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -76,9 +77,7 @@ func readKimi(path string, data []byte) (*Session, error) {
 			s.Version, s.Start = l.ProtocolVersion, time.UnixMilli(l.CreatedAt).UTC()
 			return major(Kimi, l.ProtocolVersion, "1")
 		case "profile.bind":
-			if s.Dir == "" {
-				s.Dir = l.Environment.Cwd
-			}
+			s.Dir = cmp.Or(s.Dir, l.Environment.Cwd)
 		case "llm.request":
 			s.Model = l.Model
 		case "turn.prompt":

@@ -404,7 +404,6 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	return nil
 }
 
-// jumped applies the end of a jump.
 func (s *State) jumped(b *op.JumpDone) error {
 	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.At(b.To).Ended {
 		return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)

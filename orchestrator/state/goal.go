@@ -58,7 +58,6 @@ const (
 	maxStrategies = 3
 )
 
-// check applies a run of the checks.
 func (s *State) check(seq uint64, b *op.CheckRan) {
 	run := GoalRun{Seq: seq, Step: s.Current, World: s.Steps.At(s.Current).World, Passed: b.Passed, Asked: b.Asked, Fast: b.Millis < fastCheck, Rating: b.Rated()}
 	s.Goal.InWorld = cmp.Or(b.InWorld, s.Goal.InWorld)

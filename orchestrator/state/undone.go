@@ -98,7 +98,6 @@ func (c *Calls) UndoneCall(call loop.Call) (Undone, bool) {
 	return u, ok
 }
 
-// undoneKey is the key of a call in Undone.
 func undoneKey(world steps.Mark, tool, args string) loop.Key {
 	return loop.KeyOf(strconv.FormatUint(uint64(world), 16), tool, args)
 }

@@ -88,7 +88,6 @@ func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 	return checked, nil
 }
 
-// sameLine reports whether two records are the same line with the same predecessor.
 func sameLine(a, b opstream.Record) bool {
 	return a.Seq == b.Seq && a.Prev == b.Prev && a.Kind == b.Kind && a.Step == b.Step && a.Tok == b.Tok && a.Time.Equal(b.Time) && bytes.Equal(a.Body, b.Body)
 }

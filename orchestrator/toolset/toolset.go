@@ -3,6 +3,7 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,7 +66,6 @@ func (s *Set) Bind(tools ...tool.Tool) {
 // Asked reports whether the sources were asked.
 func (s *Set) Asked() bool { return s.versions != nil }
 
-// offers reports whether the agent is offered a tool.
 func (s *Set) offers(t tool.Spec) bool {
 	return s.o.Agent == nil || agent.Offers(s.o.Agent, t.Name, t.Looks()) || slices.Contains(s.o.Asked, t.Name)
 }
@@ -97,9 +97,7 @@ func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
 	}
 	if first || !slices.Equal(versions, s.versions) {
 		own := s.o.Own
-		if own == nil {
-			own = new(tool.Registry)
-		}
+		own = cmp.Or(own, new(tool.Registry))
 		r, errs := own.With(tools...)
 		for _, err := range errs {
 			news = append(news, "A tool is left out: "+err.Error()+".")

@@ -42,7 +42,6 @@ func (a *authors) reset(now time.Time) {
 	a.begun, a.noted, a.crashed, a.tools, a.since = 0, 0, false, nil, now
 }
 
-// add counts changes by others.
 func (a *authors) add(list []worldstate.Change, n int) {
 	if a.others == nil {
 		a.others = make(map[string]int)

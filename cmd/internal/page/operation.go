@@ -251,7 +251,7 @@ func (w *watch) failed(n timeline.Node) (out []picture.Line) {
 
 // compare compares the step's world with that of the step it continues.
 func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
-	if d.Problem = d.incomparable(task, s.tasks.StoreOf(&d.opened)); d.Problem != "" {
+	if d.Problem = d.incomparable(task, s.tasks.Home.StoreOf(&d.opened)); d.Problem != "" {
 		return
 	}
 	var err error

@@ -79,7 +79,7 @@ func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) searchTasks(w http.ResponseWriter, r *http.Request, q string) error {
 	l := taskList{Query: q, Errors: r.URL.Query().Has("errors")}
-	found, err := s.tasks.Search(r.Context(), search.Query{Words: q, Errors: l.Errors, Most: tasksFound}, func(int, int) {})
+	found, err := search.Find(r.Context(), s.tasks.Home, search.Query{Words: q, Errors: l.Errors, Most: tasksFound}, func(int, int) {})
 	if errors.Is(err, search.ErrNoWords) {
 		return refuse(http.StatusBadRequest, "The question has no word to look for. Name a word, a path or a part of an error.")
 	} else if err != nil {

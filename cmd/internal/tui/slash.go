@@ -272,7 +272,7 @@ func (m *screen) blameVerb(args []string) tea.Cmd {
 func (m *screen) searchVerb(args []string) tea.Cmd {
 	ctx, svc, task, width, q := m.ctx, m.o.Service, m.o.Task, m.width, search.Query{Words: strings.Join(args, " ")}
 	return m.inBackground(func() (string, error) {
-		found, err := svc.Search(ctx, q, func(int, int) {})
+		found, err := search.Find(ctx, svc.Home, q, func(int, int) {})
 		if err != nil {
 			return "", fmt.Errorf("/search: %w", err)
 		}

@@ -80,7 +80,6 @@ func changing(st *state.State, after int) (steps []int) {
 	return steps
 }
 
-// passesAt reports whether a check passes on the snapshot of a step.
 func (c *Checker) passesAt(ctx context.Context, command string, step int) (bool, error) {
 	commit, err := c.place.CommitAt(step)
 	if err != nil {

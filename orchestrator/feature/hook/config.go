@@ -147,7 +147,6 @@ func Approval(a consent.Approval, hooks []Hook, trust *consent.Trust) consent.Ap
 	return first
 }
 
-// matching returns the hooks of an event that match one of the names.
 func matching(all []Hook, event string, names ...string) (out []Hook) {
 	for _, h := range all {
 		if h.Event == event && slices.ContainsFunc(names, h.match.MatchString) {

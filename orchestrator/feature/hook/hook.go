@@ -112,7 +112,6 @@ func (r *Runner) runAll(ctx context.Context, hooks []Hook, input map[string]any,
 	}
 }
 
-// call runs one hook and adds what it said.
 func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op.HookRan, s *said) {
 	fail := func(format string, args ...any) {
 		ran.Failed = true

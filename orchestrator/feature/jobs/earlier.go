@@ -70,7 +70,6 @@ func (js *Jobs) past() ([]*job, error) {
 	return js.earlier, nil
 }
 
-// output is the file of a job's output.
 func (js *Jobs) output(id string) string { return filepath.Join(js.dir, id+".log") }
 
 // readOutput fills data with a part of a job's output, as far as there is so much.

@@ -220,7 +220,6 @@ func (w jobWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// own returns a job of this process.
 func (js *Jobs) own(id string) (*job, bool) {
 	js.mu.Lock()
 	defer js.mu.Unlock()

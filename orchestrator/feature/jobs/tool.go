@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -97,9 +98,7 @@ func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage)
 	case t.jobs == nil:
 		return noJobs(), ctx.Err()
 	}
-	if a.Limit == 0 {
-		a.Limit = defaultOutputBytes
-	}
+	a.Limit = cmp.Or(a.Limit, defaultOutputBytes)
 	from := int64(-a.Limit)
 	if a.From != nil {
 		from = *a.From

@@ -135,7 +135,6 @@ func (s *Sender) Pass(ctx context.Context, j *state.Pending) error {
 	return s.place.Record(ctx, p)
 }
 
-// validMarks returns the numbers of the valid checkpoints above one.
 func validMarks(st *state.State, above int) []int {
 	var valid []int
 	for number, mark := range st.Marked {

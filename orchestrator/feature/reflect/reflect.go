@@ -213,7 +213,6 @@ func ask(ctx context.Context, m model.Model, src record, r request) (result, err
 	return res, fmt.Errorf("%w: %d replies and none was one", errUnusable, maxRequests)
 }
 
-// complete sends one request.
 func complete(ctx context.Context, m model.Model, r request, calls int, messages []model.Message) (model.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

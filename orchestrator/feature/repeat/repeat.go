@@ -57,7 +57,6 @@ func refuse(c *gate.Call, by, why string, earlier uint64) []op.Body {
 		Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true, Repeats: earlier}}
 }
 
-// callOf returns a call as the tally counts it.
 func callOf(c *gate.Call) loop.Call {
 	return loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}
 }
@@ -145,7 +144,6 @@ func (r earlier) blocked() bool { return r.times+1 >= loop.BlockAt || r.streak()
 // streak reports whether a call is blocked for its repetitions in a row.
 func (r earlier) streak() bool { return r.times+1 < loop.BlockAt && r.row+1 >= loop.StreakBlockAt }
 
-// where names the earlier result.
 func (r earlier) where() string {
 	if r.last == 0 {
 		return "in this reply"

@@ -101,7 +101,6 @@ func (g *Guard) lists(kind, name string) bool {
 	return err == nil && kind == "npm" && listsPackage(root, name)
 }
 
-// worldNames reports whether a file of the world holds a text.
 func (g *Guard) worldNames(text string) bool {
 	root, err := g.place.Root()
 	return err == nil && treeNames(root.FS(), text)

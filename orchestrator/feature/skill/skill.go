@@ -148,7 +148,6 @@ func cause(err error) error {
 	return err
 }
 
-// read reads the file.
 func (s *Skill) read(files fs.FS, file string) error {
 	data, err := readFile(files, file, maxTextBytes)
 	if err != nil {

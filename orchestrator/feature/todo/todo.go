@@ -88,7 +88,6 @@ func (t setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessa
 	return r, nil
 }
 
-// listed formats the list for the agent.
 func listed(list []op.Todo) string {
 	if len(list) == 0 {
 		return "The todo list is empty."

@@ -175,7 +175,6 @@ func (m *Made) Remove(ctx context.Context, h taskdir.Home) error {
 	return err
 }
 
-// open opens a directory with the store of a tree.
 func open(h taskdir.Home, t *op.Worktree, dir string, o worldstate.Options) (*worldstate.World, error) {
 	o.Exclude, o.Home, o.Secrets = h.Excluded(), h.User, h.Secrets
 	return worldstate.Open(dir, h.Store(t.Root), &o)

@@ -128,7 +128,6 @@ func denyText(f Facts) string {
 	return fmt.Sprintf("%s was not run: this task runs in approval mode deny, so only read-only tools are allowed. A user can let it run in mode %s.", f.Tool, want)
 }
 
-// ruled is a rule's decision.
 func ruled(r Rule, f Facts) Decision {
 	where := ""
 	if r.From != "" {

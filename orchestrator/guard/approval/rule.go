@@ -105,7 +105,6 @@ func (v Verdict) rank() int {
 	return 3
 }
 
-// strictest finds the strictest of the rules that match.
 func strictest(rules []Rule, match func(Rule) bool) (Rule, bool) {
 	var best Rule
 	found := false

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ type reading struct {
 	opaque string
 }
 
-// read parses a command line.
 func read(line string) reading {
 	commands, err := shell.Parse(line)
 	r := reading{commands: commands, opaque: shell.Hidden(line)}
@@ -84,9 +84,7 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 			return "", false
 		default:
 			args = strings.HasSuffix(rule.Command, " *")
-			if by == "" {
-				by = rule.String()
-			}
+			by = cmp.Or(by, rule.String())
 		}
 		for _, redirect := range s.Redirects {
 			if moved && redirect.Writes() && !path.IsAbs(redirect.File.Text) || !redirectCovered(redirect, rules, args) {
@@ -97,7 +95,6 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 	return by, by != ""
 }
 
-// allowing returns the rule that allows a command.
 func allowing(rules []Rule, words []shell.Word) (Rule, bool) {
 	i := slices.IndexFunc(rules, func(r Rule) bool { return fits(strings.Fields(r.Command), words) })
 	if i < 0 {

@@ -137,7 +137,6 @@ func landlockAllow(rules int, path string, rights uint64) error {
 	return nil
 }
 
-// inside returns the paths that lie beneath a directory.
 func inside(paths []string, dir string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == dir || !quarantine.Within(p, dir) })
 }

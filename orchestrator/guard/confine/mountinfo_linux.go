@@ -75,7 +75,6 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 	return out, nil
 }
 
-// mountOf returns the id of the mount that a path is in.
 func mountOf(path string) (uint64, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st); err != nil {

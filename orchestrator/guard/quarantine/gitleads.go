@@ -148,7 +148,6 @@ var gitStateDirs = []string{"hooks", "rebase-merge", "rebase-apply", "sequencer"
 // user continues an operation.
 var gitRunDirs = []string{"hooks", "remotes", "branches"}
 
-// isStateFile reports whether a file lies in one of gitStateDirs.
 func isStateFile(rel string) bool {
 	return slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(filepath.Dir(rel))))
 }

@@ -1,6 +1,7 @@
 package quarantine
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -105,9 +106,7 @@ func (r *configReader) readUser(top string) {
 		files = []string{file}
 	}
 	xdg := r.getenv("XDG_CONFIG_HOME")
-	if xdg == "" {
-		xdg = filepath.Join(home, ".config")
-	}
+	xdg = cmp.Or(xdg, filepath.Join(home, ".config"))
 	if file := r.getenv("GIT_CONFIG_GLOBAL"); file != "" {
 		files = append(files, file)
 	} else {
@@ -173,7 +172,6 @@ func (r *configReader) name(path string, what named) {
 	}
 }
 
-// expand returns a path of a configuration as an absolute one.
 func (r *configReader) expand(value, dir string) string {
 	if rest, ok := strings.CutPrefix(value, "~/"); ok {
 		return r.getenv("HOME") + "/" + rest

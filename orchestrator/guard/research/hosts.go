@@ -101,7 +101,6 @@ func (f *finder) hosts(s shell.Simple) {
 	}
 }
 
-// gitSub returns the subcommand of a git command.
 func gitSub(args []shell.Word) string {
 	for i := 0; i < len(args); i++ {
 		switch w := args[i].Text; {
@@ -137,7 +136,6 @@ func (f *finder) host(host string) {
 	f.add(Subject{Kind: Host, ID: "host:" + host})
 }
 
-// local reports whether a host is this machine.
 func local(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true

@@ -57,7 +57,8 @@ func Run(t *testing.T, make func(t *testing.T, s Situation) model.Model) {
 	t.Run("busy", func(t *testing.T) {
 		f := fault(t, make(t, Busy), model.FaultHTTP)
 		if f.Status != 429 || f.RetryAfter != RetryAfter || !f.Retryable {
-			t.Errorf("status %d, retry after %v, retryable %v; want 429, %v, true", f.Status, f.RetryAfter, f.Retryable, RetryAfter)
+			t.Errorf("status %d, retry after %v, retryable %v; want 429, %v, true", f.Status, f.RetryAfter,
+				f.Retryable, RetryAfter)
 		}
 	})
 	t.Run("overflows", func(t *testing.T) {

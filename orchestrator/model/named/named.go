@@ -3,6 +3,7 @@
 package named
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,9 +107,7 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 		return scriptModel(path)
 	}
 	key, baseURL := o.Getenv(o.KeyEnv), o.BaseURL
-	if baseURL == "" {
-		baseURL = o.Getenv("OPENAI_BASE_URL")
-	}
+	baseURL = cmp.Or(baseURL, o.Getenv("OPENAI_BASE_URL"))
 	tuning, err := tuningOf(o.Config, name)
 	if err != nil {
 		return nil, err
@@ -142,7 +141,8 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 
 func scriptModel(path string) (*Model, error) {
 	if path == "" {
-		return nil, fmt.Errorf("the model %q names no file; name a script after the colon, or another model", ScriptPrefix)
+		return nil, fmt.Errorf(
+			"the model %q names no file; name a script after the colon, or another model", ScriptPrefix)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -153,9 +153,7 @@ func scriptModel(path string) (*Model, error) {
 		return nil, scriptError(abs, err)
 	}
 	lookup := m.EASModel()
-	if lookup == "" {
-		lookup = m.Name()
-	}
+	lookup = cmp.Or(lookup, m.Name())
 	return retrying(&Model{Model: m, Name: ScriptPrefix + abs, Lookup: lookup, Banner: m.Banner()}), nil
 }
 

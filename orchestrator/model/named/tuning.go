@@ -36,7 +36,7 @@ const (
 type Tuning struct {
 	Match      string            `yaml:"match"`                 // a pattern of names, such as deepseek/*
 	Headers    map[string]string `yaml:"headers"`               // sent with each request
-	KeyCommand string            `yaml:"key_command"`           // prints the API key; asked again when the key is refused
+	KeyCommand string            `yaml:"key_command"`           // prints the API key; again when that is refused
 	Effort     string            `yaml:"reasoning_effort"`      // sent as the field of this name
 	FirstByte  time.Duration     `yaml:"first_byte_timeout"`    // 0: openai.DefaultFirstByteTimeout
 	Idle       time.Duration     `yaml:"between_bytes_timeout"` // 0: openai.DefaultIdleTimeout

@@ -49,7 +49,6 @@ func newAssembly(on func(model.Delta)) *assembly {
 	return &assembly{on: on}
 }
 
-// add applies one chunk.
 func (a *assembly) add(c chunk) error {
 	if c.model != "" {
 		a.model = c.model
@@ -82,8 +81,10 @@ func (a *assembly) addChoice(c choice) error {
 	a.pass(model.Delta{Text: text, Reasoning: thinking + inText})
 	a.extra.add(d, "role", "content", "refusal", "tool_calls", "function_call")
 	for i, raw := range listOf(d["tool_calls"]) {
+		// Another name without an index is another call of a whole reply.
+		named := present(objectOf(objectOf(raw)["function"])["name"])
 		if piece := objectOf(raw); piece != nil {
-			a.addCall(piece, i > 0 && !present(piece["index"]) && present(objectOf(piece["function"])["name"])) // of a whole reply
+			a.addCall(piece, i > 0 && named && !present(piece["index"]))
 		}
 	}
 	if f := objectOf(d["function_call"]); f != nil { // the form before tool calls
@@ -92,7 +93,8 @@ func (a *assembly) addChoice(c choice) error {
 	switch c.finish {
 	case "", "null":
 	case "error": // OpenRouter: the provider behind it failed
-		return &model.Fault{Kind: model.FaultHTTP, Retryable: true, Err: errors.New("the provider ended the reply with an error")}
+		return &model.Fault{Kind: model.FaultHTTP, Retryable: true,
+			Err: errors.New("the provider ended the reply with an error")}
 	case "model_context_window_exceeded": // Zhipu
 		return &model.Fault{Kind: model.FaultOverflow, Err: errors.New("the reply reached the end of the context window")}
 	default:
@@ -190,15 +192,14 @@ func (a *assembly) find(index int) *partialCall {
 	if index < 0 {
 		return a.last
 	}
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		if a.calls[i].index == index {
-			return a.calls[i]
+	for _, c := range slices.Backward(a.calls) {
+		if c.index == index {
+			return c
 		}
 	}
 	return nil
 }
 
-// reply returns the complete reply to r.
 func (a *assembly) reply(r model.Request) model.Reply {
 	read := reading{text: a.sieve.raw.String()}
 	if a.parts == nil {

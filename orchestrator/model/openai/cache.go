@@ -19,7 +19,8 @@ const cacheControl = "cache_control"
 // (Anthropic takes up to four marks), of OpenAI's the conversation, by a key that all its requests share,
 // https://platform.openai.com/docs/guides/prompt-caching
 func (c *Client) markCache(top map[string]json.RawMessage, messages []map[string]any, w *written) {
-	if u, err := url.Parse(c.o.BaseURL); err == nil && u.Hostname() == "api.openai.com" && len(messages) > 1 && !c.mends.without["prompt_cache_key"] {
+	if u, err := url.Parse(c.o.BaseURL); err == nil && u.Hostname() == "api.openai.com" && len(messages) > 1 &&
+		!c.mends.without["prompt_cache_key"] {
 		first, err := json.Marshal(messages[:2])
 		sum := sha256.Sum256(first)
 		if err == nil {
@@ -41,7 +42,9 @@ func (c *Client) markCache(top map[string]json.RawMessage, messages []map[string
 		if !ok || text == "" {
 			continue // an image, or only calls
 		}
-		m["content"] = []map[string]any{{"type": "text", "text": text, cacheControl: map[string]string{"type": "ephemeral"}}}
+		m["content"] = []map[string]any{
+			{"type": "text", "text": text, cacheControl: map[string]string{"type": "ephemeral"}},
+		}
 		left--
 	}
 }

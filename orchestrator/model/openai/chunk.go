@@ -140,7 +140,8 @@ func contentOf(raw json.RawMessage) (text, thinking string, plain bool) {
 // thoughtOf returns the thinking that a message shows beside its content. Some send the same under
 // several names.
 func thoughtOf(d object) string {
-	for _, key := range [...]string{"reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks"} {
+	for _, key := range [...]string{"reasoning_content", "reasoning", "thinking", "reasoning_details",
+		"thinking_blocks"} {
 		if text, thinking, _ := contentOf(d[key]); text+thinking != "" {
 			return text + thinking
 		}

@@ -12,10 +12,9 @@ import (
 )
 
 var (
-	errCut     = errors.New("the stream ended without a finish reason")
-	errHTML    = errors.New("the endpoint answered with a web page; is the base URL right?")
-	errNoChat  = errors.New("the endpoint's answer is not a chat completion; check the base URL")
-	errTooLong = fmt.Errorf("the reply is longer than %d MiB", MaxReplyBytes>>20)
+	errCut    = errors.New("the stream ended without a finish reason")
+	errHTML   = errors.New("the endpoint answered with a web page; is the base URL right?")
+	errNoChat = errors.New("the endpoint's answer is not a chat completion; check the base URL")
 )
 
 // doneMark ends a stream.
@@ -25,10 +24,9 @@ const doneMark = "[DONE]"
 // connection open while the model reads.
 const maxLeadingSpace = 1 << 20
 
-// events reads a response's body and is read by go-openai as the body of a well-formed stream: one line of data
-// for each event, the JSON of one object. Comments, names, ids and
-// empty lines are dropped; a web page, an error in the stream, broken JSON and exceeded limits become a
-// *model.Fault; a body that is one whole chat completion is one event.
+// events reads a response's body and is read by go-openai as the body of a well-formed stream: one line of data for
+// each event, the JSON of one object. Comments, names, ids and empty lines are dropped; a web page, an error in the
+// stream, broken JSON and exceeded limits become a *model.Fault; a body that is one whole chat completion is one event.
 type events struct {
 	r    *bufio.Reader
 	body io.Closer
@@ -164,7 +162,7 @@ func (e *events) readLine() error {
 	}
 	e.event = append(e.event, bytes.TrimSpace(data)...)
 	if len(e.event) > MaxEventBytes {
-		return &model.Fault{Kind: model.FaultProtocol, Err: fmt.Errorf("an event of the stream is longer than %d MiB", MaxEventBytes>>20)}
+		return tooLong("an event of the stream", MaxEventBytes)
 	}
 	if first && e.complete() {
 		return e.flush()
@@ -177,7 +175,6 @@ func (e *events) complete() bool {
 	return string(e.event) == doneMark || json.Valid(e.event)
 }
 
-// flush emits the event read.
 func (e *events) flush() error {
 	event := e.event
 	e.event = nil
@@ -193,9 +190,9 @@ func (e *events) line() ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case e.read > MaxReplyBytes:
-			return nil, &model.Fault{Kind: model.FaultProtocol, Err: errTooLong}
+			return nil, tooLong("the reply", MaxReplyBytes)
 		case len(line) > MaxEventBytes:
-			return nil, &model.Fault{Kind: model.FaultProtocol, Err: fmt.Errorf("a line of the stream is longer than %d MiB", MaxEventBytes>>20)}
+			return nil, tooLong("a line of the stream", MaxEventBytes)
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		}
@@ -236,7 +233,7 @@ func (e *events) whole() error {
 		return cutOr(err)
 	}
 	if len(body) > MaxEventBytes {
-		return &model.Fault{Kind: model.FaultProtocol, Err: fmt.Errorf("the reply is longer than %d MiB", MaxEventBytes>>20)}
+		return tooLong("the reply", MaxEventBytes)
 	}
 	body = bytes.TrimSpace(body)
 	var syntax *json.SyntaxError
@@ -262,7 +259,13 @@ func present(raw json.RawMessage) bool {
 }
 
 func badEvent(event []byte) error {
-	return &model.Fault{Kind: model.FaultProtocol, Retryable: true, Err: fmt.Errorf("an event of the stream is not a JSON object: %s", excerpt(event))}
+	err := fmt.Errorf("an event of the stream is not a JSON object: %s", excerpt(event))
+	return &model.Fault{Kind: model.FaultProtocol, Retryable: true, Err: err}
+}
+
+func tooLong(what string, limit int) error {
+	err := fmt.Errorf("%s is longer than %d MiB", what, limit>>20)
+	return &model.Fault{Kind: model.FaultProtocol, Err: err}
 }
 
 // cutOr returns the fault for a body that could not be read further. A clean end stays io.EOF:

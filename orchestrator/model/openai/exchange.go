@@ -83,7 +83,6 @@ func networkError(req *http.Request, err error) error {
 	return fmt.Errorf("cannot reach %s: %w", req.URL.Host, err)
 }
 
-// statusFault reads an error response.
 func statusFault(resp *http.Response) *model.Fault {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxErrorBodyBytes))
 	if err != nil && len(body) == 0 {

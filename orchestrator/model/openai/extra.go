@@ -34,7 +34,6 @@ func (x *extra) add(piece object, but ...string) {
 	}
 }
 
-// fields returns the JSON of each field.
 func (x extra) fields() map[string]json.RawMessage {
 	if len(x) == 0 {
 		return nil

@@ -60,7 +60,6 @@ type gallery struct {
 	parts []gopenai.ChatMessagePart
 }
 
-// add takes the images of one message.
 func (g *gallery) add(m *model.Message) {
 	origin := "from the user"
 	if m.Role == model.RoleTool {
@@ -74,7 +73,8 @@ func (g *gallery) add(m *model.Message) {
 		url := "data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Base64)
 		g.parts = append(g.parts,
 			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: text},
-			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeImageURL, ImageURL: &gopenai.ChatMessageImageURL{URL: url}})
+			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeImageURL,
+				ImageURL: &gopenai.ChatMessageImageURL{URL: url}})
 	}
 }
 
@@ -86,7 +86,8 @@ func (g *gallery) show(words string) (m gopenai.ChatCompletionMessage, ok bool) 
 	}
 	m = gopenai.ChatCompletionMessage{Role: gopenai.ChatMessageRoleUser, MultiContent: g.parts}
 	if words != "" {
-		m.MultiContent = append(m.MultiContent, gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: words})
+		m.MultiContent = append(m.MultiContent,
+			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: words})
 	}
 	g.parts = nil
 	return m, true

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -17,7 +18,8 @@ import (
 // Mistral ([TOOL_CALLS]).
 
 // markers begin what is held back while a reply arrives, because it may be a call.
-var markers = []string{"<tool_call", "<function", "<invoke", "<minimax:tool_call", "<|", "<｜tool", "[TOOL_CALLS]", "</think>"}
+var markers = []string{"<tool_call", "<function", "<invoke", "<minimax:tool_call", "<|", "<｜tool",
+	"[TOOL_CALLS]", "</think>"}
 
 // thinkTags open the thinking at the start of a content.
 var thinkTags = []string{"<think>", "<thinking>", "<thought>"}
@@ -120,7 +122,8 @@ func (c *reading) takeThinking() {
 		if closed {
 			c.text = strings.TrimLeft(c.text, "\r\n")
 		}
-	} else if at := strings.Index(c.text, "</think>"); at >= 0 && strings.Count(c.text, "</think>") == 1 && !inCode(c.text[:at]) {
+	} else if at := strings.Index(c.text, "</think>"); at >= 0 && !inCode(c.text[:at]) &&
+		strings.Count(c.text, "</think>") == 1 {
 		// The template of the model wrote the opening tag.
 		if after := c.text[at+len("</think>"):]; after == "" || after[0] == '\n' || after[0] == '\r' {
 			c.thinking, c.text = c.text[:at], strings.TrimLeft(after, "\r\n")
@@ -219,7 +222,8 @@ func readArgs(text string, t *model.ToolSpec) (args, rest string, ok bool) {
 		}
 		key, value := m[1]+m[3], m[2]+m[4]
 		values[key] = value
-		if kind := wordOf(objectOf(properties[key])["type"]); kind != "" && kind != "string" && json.Valid([]byte(value)) {
+		if kind := wordOf(objectOf(properties[key])["type"]); kind != "" && kind != "string" &&
+			json.Valid([]byte(value)) {
 			values[key] = json.RawMessage(strings.TrimSpace(value))
 		}
 		text = text[len(m[0]):]
@@ -235,7 +239,6 @@ func readArgs(text string, t *model.ToolSpec) (args, rest string, ok bool) {
 	return string(value), rest, value[0] == '{'
 }
 
-// cutJSON cuts the JSON value that begins a text.
 func cutJSON(text string) (value json.RawMessage, rest string, ok bool) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	if dec.Decode(&value) != nil {
@@ -304,14 +307,8 @@ func (s *sieve) add(piece string) (text, thinking string) {
 	return text, thinking
 }
 
-// beginning reports whether some of the words begins with s.
 func beginning(s string, words []string) bool {
-	for _, w := range words {
-		if strings.HasPrefix(w, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, s) })
 }
 
 // unfinished returns how many bytes at the end of s may be the beginning of one of the words.

@@ -58,7 +58,8 @@ func (c *Client) learn(err error, r model.Request, w *written) string {
 		return ""
 	}
 	switch f.Status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented:
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError,
+		http.StatusNotImplemented:
 	default:
 		return ""
 	}
@@ -105,7 +106,9 @@ func forms() []form {
 func (c *Client) learnField(says string, w *written) string {
 	for _, t := range w.Tools {
 		name := t.Function.Name
-		if !strings.Contains(says, "messages") && !c.mends.leftOut[name] && regexp.MustCompile(`(^|[^\w-])`+regexp.QuoteMeta(name)+`($|[^\w-])`).MatchString(says) && toolRefused.MatchString(says) {
+		named := regexp.MustCompile(`(^|[^\w-])` + regexp.QuoteMeta(name) + `($|[^\w-])`)
+		if !strings.Contains(says, "messages") && !c.mends.leftOut[name] &&
+			named.MatchString(says) && toolRefused.MatchString(says) {
 			return op.RepairToolLeftOut + ":" + setIn(&c.mends.leftOut, name)
 		}
 	}
@@ -115,7 +118,8 @@ func (c *Client) learnField(says string, w *written) string {
 		}
 	}
 	switch {
-	case c.mends.renamed == "" && strings.Contains(says, "max_tokens") && strings.Contains(says, "max_completion_tokens"):
+	case c.mends.renamed == "" && strings.Contains(says, "max_tokens") &&
+		strings.Contains(says, "max_completion_tokens"):
 		if c.mends.renamed = "max_tokens"; capName(c.o.Model) == "max_tokens" {
 			c.mends.renamed = "max_completion_tokens"
 		}
@@ -140,7 +144,6 @@ var (
 	fieldRefused  = regexp.MustCompile(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed|support|accept|implemented)|n't (support|accept|allow)|forbidden|additional propert|extra (inputs|fields)|invalid|too (large|big|high|many)|exceed|must be|at most|less than|out of range`)
 )
 
-// setIn adds a name to a set and returns it.
 func setIn(set *map[string]bool, name string) string {
 	if *set == nil {
 		*set = make(map[string]bool)
@@ -160,7 +163,8 @@ func (c *Client) learnHistory(says string, r model.Request) string {
 		}
 		return signature
 	}
-	fields := map[string]bool{"reasoning_content": lacks, "reasoning": lacks, "name": !lacks} // whether the history may lack it, or have it
+	// Whether the history may lack a field, or have it.
+	fields := map[string]bool{"reasoning_content": lacks, "reasoning": lacks, "name": !lacks}
 	for _, m := range r.Messages {
 		if m.Origin != c.origin() {
 			continue
@@ -179,7 +183,8 @@ func (c *Client) learnHistory(says string, r model.Request) string {
 		if lacks {
 			set = &c.mends.fill
 		}
-		if fields[key] && !(*set)[key] && !(lacks && key == "content") && regexp.MustCompile(`\b`+regexp.QuoteMeta(key)+`\b`).MatchString(says) {
+		named := regexp.MustCompile(`\b` + regexp.QuoteMeta(key) + `\b`)
+		if fields[key] && !(*set)[key] && !(lacks && key == "content") && named.MatchString(says) {
 			return setIn(set, key)
 		}
 	}
@@ -217,7 +222,8 @@ func (c *Client) mend(messages []map[string]any) []map[string]any {
 func mergeInto(last, m map[string]any) bool {
 	before, ok := last["content"].(string)
 	text, also := m["content"].(string)
-	if !ok || !also || last["role"] != m["role"] || m["role"] == string(model.RoleTool) || last["tool_calls"] != nil || m["tool_calls"] != nil {
+	plain := ok && also && last["tool_calls"] == nil && m["tool_calls"] == nil
+	if !plain || last["role"] != m["role"] || m["role"] == string(model.RoleTool) {
 		return false
 	}
 	last["content"] = strings.TrimSpace(before + "\n\n" + text)

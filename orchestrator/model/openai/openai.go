@@ -1,9 +1,10 @@
-// Package openai asks any endpoint with OpenAI's chat completions, through go-openai, as a model.Model. Replies are read
-// field by field (chunk.go), because endpoints differ in the types of most fields; what is unknown is
+// Package openai asks any endpoint with OpenAI's chat completions, through go-openai, as a model.Model. Replies are
+// read field by field (chunk.go), because endpoints differ in the types of most fields; what is unknown is
 // kept for the endpoint it came from (extra.go).
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -104,7 +105,7 @@ func New(o Options) (*Client, error) {
 	}
 	o.Key = strings.TrimSpace(o.Key)
 	if !sendableKey(o.Key) {
-		return nil, fmt.Errorf("%w: the API key has a character no header can carry (a line break, perhaps)", ErrOptions)
+		return nil, fmt.Errorf("%w: the API key has a character that no header can carry", ErrOptions)
 	}
 	base, err := parseBaseURL(o.BaseURL)
 	if err != nil {
@@ -157,11 +158,7 @@ func (c *Client) keyFor(ctx context.Context, refused bool) (string, error) {
 
 // parseBaseURL never repeats its operand in an error: users paste keys into URLs.
 func parseBaseURL(s string) (*url.URL, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		s = DefaultBaseURL
-	}
-	u, err := url.Parse(s)
+	u, err := url.Parse(cmp.Or(strings.TrimSpace(s), DefaultBaseURL))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: the base URL cannot be parsed", ErrOptions)
@@ -224,7 +221,8 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 }
 
 // exchange sends a request, again if the endpoint's refusal says how to write it.
-func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (*gopenai.ChatCompletionStream, *exchange, error) {
+func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (
+	*gopenai.ChatCompletionStream, *exchange, error) {
 	var learned []string
 	key, keyErr := c.keyFor(ctx, false)
 	renewed := false

@@ -2,11 +2,13 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,21 +68,15 @@ func readProblem(body []byte) problem {
 			p = problem{found: true, message: text(outer.Error)}
 		}
 		p.bare = false
-		if p.message == "" {
-			p.message = excerpt(outer.Error)
-		}
+		p.message = cmp.Or(p.message, excerpt(outer.Error))
 	}
-	if p.message == "" {
-		p.message = excerpt(body)
-	}
+	p.message = cmp.Or(p.message, excerpt(body))
 	return p
 }
 
 func (j problemJSON) read() problem {
 	p := problem{kind: text(j.Type), code: text(j.Code), message: text(j.Message)}
-	if p.message == "" {
-		p.message = text(j.Detail)
-	}
+	p.message = cmp.Or(p.message, text(j.Detail))
 	if p.kind == "" {
 		p.kind = text(j.Status) // such as Gemini's RESOURCE_EXHAUSTED
 	}
@@ -146,7 +142,8 @@ func (p problem) fault(h http.Header) *model.Fault {
 			f.Err = fmt.Errorf("%s; %s", p.message, hint)
 		}
 	}
-	limited := p.status == http.StatusTooManyRequests || p.oneOf("rate_limit_error", "rate_limit_exceeded", "usage_limit_reached", "RESOURCE_EXHAUSTED")
+	limited := p.status == http.StatusTooManyRequests ||
+		p.oneOf("rate_limit_error", "rate_limit_exceeded", "usage_limit_reached", "RESOURCE_EXHAUSTED")
 	busy := limited || p.oneOf("overloaded_error", "engine_overloaded_error", "server_is_overloaded", "UNAVAILABLE") ||
 		p.status == http.StatusRequestTimeout || p.status == http.StatusConflict || p.status == http.StatusTooEarly ||
 		p.status >= 500 && p.status != http.StatusNotImplemented
@@ -187,17 +184,15 @@ var toolless = regexp.MustCompile(`(?i)(does not|doesn't) support (tools|tool (u
 
 // unpaid recognises a quota that no waiting restores, unless the provider names when it does.
 func (p problem) unpaid() bool {
-	return p.status != http.StatusUnauthorized && p.oneOf("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error",
-		"insufficient_balance", "insufficient_user_quota", "1113") // 1113: Zhipu
+	return p.status != http.StatusUnauthorized && p.oneOf("insufficient_quota", "insufficient_balance",
+		"billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error",
+		"insufficient_user_quota", "1113") // 1113: Zhipu
 }
 
 func (p problem) oneOf(names ...string) bool {
-	for _, n := range names {
-		if strings.EqualFold(p.kind, n) || strings.EqualFold(p.code, n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.EqualFold(p.kind, name) || strings.EqualFold(p.code, name)
+	})
 }
 
 // overflow recognises a request that exceeds the model's window. There is no common code for
@@ -210,11 +205,12 @@ func (p problem) overflow() bool {
 	default:
 		return false // a 429 over tokens per minute is transient
 	}
-	if p.oneOf("context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "model_context_window_exceeded", "1261") {
+	if p.oneOf("context_length_exceeded", "exceed_context_size_error", "string_above_max_length",
+		"model_context_window_exceeded", "1261") {
 		return true
 	}
 	m := strings.ToLower(p.message)
-	for _, phrase := range [...]string{
+	phrases := []string{
 		"maximum context length",                       // OpenAI, DeepSeek, OpenRouter, vLLM, Mistral
 		"context length exceeded",                      // Fireworks, SGLang
 		"exceeds the context window",                   // OpenAI's newer models
@@ -237,12 +233,8 @@ func (p problem) overflow() bool {
 		"`inputs` tokens + `max_new_tokens`",           // Together, text-generation-inference
 		"prompt token count of",                        // GitHub Models
 		"input length exceeds",                         // Ollama
-	} {
-		if strings.Contains(m, phrase) {
-			return true
-		}
 	}
-	return false
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(m, phrase) })
 }
 
 // shortestKey is the shortest key that is replaced in error texts; a shorter one is a

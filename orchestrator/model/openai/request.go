@@ -26,8 +26,8 @@ type written struct {
 
 // request translates into go-openai's request. patch adds what that type cannot express.
 func (c *Client) request(r model.Request) (*written, error) {
-	out := &written{ChatCompletionRequest: gopenai.ChatCompletionRequest{Model: c.o.Model, StreamOptions: &gopenai.StreamOptions{IncludeUsage: true}}}
-	out.fields = []string{"stream_options"}
+	out := &written{fields: []string{"stream_options"}}
+	out.Model, out.StreamOptions = c.o.Model, &gopenai.StreamOptions{IncludeUsage: true}
 	add := func(m gopenai.ChatCompletionMessage, from *model.Message) {
 		out.Messages, out.from = append(out.Messages, m), append(out.from, from)
 	}
@@ -125,7 +125,11 @@ func (c *Client) patch(body []byte, w *written, maxTokens int) ([]byte, error) {
 		if from == nil || from.Origin != c.origin() {
 			continue
 		}
-		c.addExtra(m, from.Extra)
+		for key, v := range from.Extra {
+			if !c.mends.omit[key] {
+				m[key] = v
+			}
+		}
 		for j, call := range calls {
 			extra := from.Calls[j].Extra
 			if function, ok := call["function"].(map[string]any); ok {
@@ -176,14 +180,6 @@ func callsOf(m map[string]any) (calls []map[string]any) {
 	return calls
 }
 
-func (c *Client) addExtra(to map[string]any, extra map[string]json.RawMessage) {
-	for key, v := range extra {
-		if !c.mends.omit[key] {
-			to[key] = v
-		}
-	}
-}
-
 // origin identifies who understands what a reply has beside its text and calls.
 func (c *Client) origin() string { return c.o.BaseURL + " " + c.o.Model }
 
@@ -232,22 +228,13 @@ func (c *Client) leavesOut(name string) bool {
 	return c.mends.leftOut[name]
 }
 
-// capName is the name of the cap on the reply's tokens.
+// capName is the name of the cap on the reply's tokens. OpenAI's reasoning models take another one than
+// the rest. Gateways put the vendor before the name.
 func capName(name string) string {
-	if reasoningFamily(name) {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	reasons := func(family string) bool { return strings.HasPrefix(name, family) }
+	if slices.ContainsFunc([]string{"o1", "o3", "o4", "gpt-5", "gpt-6"}, reasons) {
 		return "max_completion_tokens"
 	}
 	return "max_tokens"
-}
-
-// reasoningFamily reports whether a model is one of OpenAI's that take max_completion_tokens
-// instead of max_tokens. Gateways put the vendor before the name.
-func reasoningFamily(name string) bool {
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -47,7 +48,8 @@ func headerReset(h http.Header, now time.Time) time.Duration {
 	var longest time.Duration
 	for key, values := range h {
 		name := strings.ToLower(key)
-		if !strings.Contains(name, "ratelimit") && !strings.Contains(name, "rate-limit") || !strings.Contains(name, "reset") {
+		if !strings.Contains(name, "ratelimit") && !strings.Contains(name, "rate-limit") ||
+			!strings.Contains(name, "reset") {
 			continue
 		}
 		left := h.Get(strings.Replace(name, "reset", "remaining", 1))
@@ -77,17 +79,13 @@ func fieldReset(v any, now time.Time) time.Duration {
 			if strings.HasSuffix(strings.ToLower(key), "ms") {
 				unit = time.Millisecond
 			}
-			switch e := e.(type) {
-			case string:
-				if resetField.MatchString(key) {
-					longest = max(longest, momentOf(e, unit, now))
-				}
-			case json.Number:
-				if resetField.MatchString(key) {
-					longest = max(longest, momentOf(e.String(), unit, now))
-				}
-			default:
+			if n, ok := e.(json.Number); ok {
+				e = n.String()
+			}
+			if text, ok := e.(string); !ok {
 				longest = max(longest, fieldReset(e, now))
+			} else if resetField.MatchString(key) {
+				longest = max(longest, momentOf(text, unit, now))
 			}
 		}
 	}
@@ -211,11 +209,7 @@ func dateOf(s string, now time.Time) time.Time {
 	day := now
 	dated := false
 	if m := monthDate.FindStringSubmatch(s); m != nil {
-		year := m[3]
-		if year == "" {
-			year = strconv.Itoa(now.Year())
-		}
-		t, err := time.Parse("Jan 2 2006", m[1]+" "+m[2]+" "+year)
+		t, err := time.Parse("Jan 2 2006", m[1]+" "+m[2]+" "+cmp.Or(m[3], strconv.Itoa(now.Year())))
 		if err != nil {
 			return time.Time{}
 		}

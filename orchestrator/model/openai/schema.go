@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // acceptedSchema returns the schema of a tool's arguments in the form that strict endpoints accept: an
@@ -29,7 +30,8 @@ func acceptedSchema(schema json.RawMessage) (accepted json.RawMessage, changed b
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
 		mergeAlternatives(top, key)
 	}
-	for _, key := range [...]string{"$schema", "$id", "$defs", "definitions", "enum", "not", "const", "if", "then", "else"} {
+	for _, key := range [...]string{"$schema", "$id", "$defs", "definitions", "enum", "not", "const", "if",
+		"then", "else"} {
 		delete(top, key)
 	}
 	top["type"] = "object"
@@ -93,7 +95,8 @@ const maxSchemaDepth = 8
 func acceptNested(s, definitions map[string]any, depth int) {
 	if ref, ok := s["$ref"].(string); ok {
 		delete(s, "$ref")
-		if d, ok := definitions[ref[lastSlash(ref):]].(map[string]any); ok && depth < maxSchemaDepth {
+		name := ref[strings.LastIndexByte(ref, '/')+1:]
+		if d, ok := definitions[name].(map[string]any); ok && depth < maxSchemaDepth {
 			maps.Copy(s, clone(d))
 		} else if s["type"] == nil {
 			s["type"] = "object"
@@ -140,15 +143,6 @@ func acceptNested(s, definitions map[string]any, depth int) {
 	} else if s["required"] != nil {
 		delete(s, "required")
 	}
-}
-
-func lastSlash(ref string) int {
-	for i := len(ref) - 1; i >= 0; i-- {
-		if ref[i] == '/' {
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // clone copies a schema, so that what refers to it twice is two.

@@ -30,7 +30,8 @@ func (p Price) Most(tokens int) float64 {
 	return float64(tokens) * max(p.Input, p.Cached, p.Output) / perTokens
 }
 
-// Model returns a model whose replies state their cost, except where m stated it itself. It is as safe for concurrent use as m.
+// Model returns a model whose replies state their cost, except where m stated it itself. It is as safe for concurrent
+// use as m.
 func Model(m model.Model, p Price) model.Model { return priced{m, p} }
 
 type priced struct {

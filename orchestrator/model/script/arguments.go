@@ -6,7 +6,6 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// jsonObject writes a mapping as a JSON object.
 func jsonObject(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.MappingNode {
 		return "", fail(n.Line, "`arguments` must be a mapping")

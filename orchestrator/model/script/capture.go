@@ -27,7 +27,8 @@ func captures(form map[string]yaml.Node) (out []capture, err error) {
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		n := form[name]
 		if n.Kind != yaml.ScalarNode || !captureName.MatchString(name) {
-			return nil, fail(n.Line, "%q cannot name a capture: lower case letters, digits and _, and an expression", name)
+			return nil, fail(n.Line,
+				"%q cannot name a capture: lower case letters, digits and _, and an expression", name)
 		}
 		re, err := regexp.Compile(n.Value)
 		switch {
@@ -49,7 +50,8 @@ func (m *Model) fill(r model.Request, a answer) (answer, error) {
 	for _, c := range a.captures {
 		found := c.re.FindAllStringSubmatch(text, -1)
 		if len(found) == 0 {
-			return a, m.lost(r, c.line, fmt.Sprintf("all-joined to match the capture %q, %q", c.name, c.re), sample(r, []string{text}))
+			return a, m.lost(r, c.line, fmt.Sprintf("all-joined to match the capture %q, %q", c.name, c.re),
+				sample(r, []string{text}))
 		}
 		pairs = append(pairs, "{{"+c.name+"}}", found[len(found)-1][1])
 	}

@@ -159,7 +159,6 @@ type turn struct {
 	until   *condition // the turn is repeated until the last result meets it; nil: it is not
 }
 
-// pick returns the first rule that holds.
 func pick(rules []rule, r model.Request, on scope) (rule, int) {
 	i := slices.IndexFunc(rules, func(rule rule) bool { return rule.when.holds(r, on) })
 	if i < 0 {

@@ -61,7 +61,6 @@ func load(n *yaml.Node, form any) error {
 	return n.Load(form, yaml.WithKnownFields(), yaml.WithUniqueKeys())
 }
 
-// fail returns a fault of a script at a line.
 func fail(line int, format string, args ...any) error {
 	e := &yaml.LoadError{Stage: yaml.ConstructorStage, Message: fmt.Sprintf(format, args...)}
 	e.Mark.Line = line
@@ -174,7 +173,6 @@ func (f *answerForm) given() bool {
 		f.Usage != nil || f.Fault != nil || len(f.Capture) > 0
 }
 
-// answer checks a form and returns its answer.
 func (f *answerForm) answer(line int) (a answer, err error) {
 	a = answer{line: line, text: f.Reply, reasoning: f.Reasoning, calls: f.Calls, fault: f.Fault}
 	if f.Finish != nil {

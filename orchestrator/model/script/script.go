@@ -5,6 +5,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,8 @@ func (m *Model) EASModel() string { return m.eas }
 
 // Banner returns the line that informs a user that no model is used.
 func (m *Model) Banner() string {
-	return fmt.Sprintf("This is a recording: the model's words come from the script %q (%s). The rest of the program is at work for real.", m.title(), m.file)
+	return fmt.Sprintf("This is a recording: the model's words come from the script %q (%s). The rest of the program "+
+		"is at work for real.", m.title(), m.file)
 }
 
 func (m *Model) title() string {
@@ -119,9 +121,7 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, canceled(ctx)
 	}
-	if r.Purpose == "" {
-		r.Purpose = model.PurposeStep
-	}
+	r.Purpose = cmp.Or(r.Purpose, model.PurposeStep)
 	if r.Mark != "" {
 		r.Messages = slices.Clone(r.Messages)
 		for i := range r.Messages {
@@ -304,14 +304,11 @@ type call struct {
 	args string
 }
 
-// reply returns the reply of an answer.
 func (a answer) reply(r model.Request, prefix, name string) model.Reply {
 	out := model.Reply{Text: a.text, Reasoning: a.reasoning, Finish: a.finish, Model: name}
 	for i, c := range a.calls {
 		id := c.id
-		if id == "" {
-			id = fmt.Sprintf("%s_%d", prefix, i+1)
-		}
+		id = cmp.Or(id, fmt.Sprintf("%s_%d", prefix, i+1))
 		out.Calls = append(out.Calls, op.Call{ID: id, Name: c.name, Args: c.args})
 	}
 	if out.Finish == "" {

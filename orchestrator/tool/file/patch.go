@@ -175,7 +175,6 @@ func (p *planned) unique(named map[string]bool) error {
 	return nil
 }
 
-// write makes the change.
 func (p *planned) write() error {
 	p.begun = true
 	switch {

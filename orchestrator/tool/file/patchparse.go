@@ -44,7 +44,6 @@ type patchLine struct {
 	bare bool // an empty line without the space of a kept one
 }
 
-// old returns the lines a hunk expects.
 func (h hunk) old() []patchLine {
 	return slices.DeleteFunc(slices.Clone(h.lines), func(l patchLine) bool { return l.op == '+' })
 }

@@ -107,7 +107,6 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	return res, nil
 }
 
-// readImage returns an image file as a part of the result.
 func readImage(t *target, f *os.File) tool.Result {
 	_, err := f.Seek(0, io.SeekStart)
 	if err != nil {
@@ -226,7 +225,6 @@ func readLine(r *bufio.Reader, skip bool) (line []byte, left int64, err error) {
 	}
 }
 
-// add shows one line if it fits.
 func (p *page) add(number int, line []byte, left int64) {
 	if left == 0 && bytes.HasSuffix(line, []byte{'\r'}) {
 		line = line[:len(line)-1]

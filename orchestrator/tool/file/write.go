@@ -81,7 +81,6 @@ func (writeFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	return r, nil
 }
 
-// locateWritable is locate for a file that is to be written.
 func locateWritable(env *tool.Env, name string, parents tool.Parents) (*target, error) {
 	rel, err := env.Resolve(name)
 	if err != nil {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -35,9 +36,7 @@ func result(r *sdk.CallToolResult, secrets *tool.Redaction) tool.Result {
 		}
 	}
 	text := strings.Join(b.lines, "\n")
-	if text == "" {
-		text = "[no output]"
-	}
+	text = cmp.Or(text, "[no output]")
 	text, cut := headAndTail(secrets.Text(text), MaxResultRunes)
 	return tool.Result{Text: text, IsError: r.IsError, Cut: cut, Network: true, Parts: b.parts, Secrets: secrets.Found()}
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,9 +40,7 @@ func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
 		Description: printable(t.Description),
 		ReadOnly:    slices.Contains(of.ReadOnlyTools, t.Name),
 	}
-	if r.spec.Description == "" {
-		r.spec.Description = printable(t.Title)
-	}
+	r.spec.Description = cmp.Or(r.spec.Description, printable(t.Title))
 	schema, err := schemaOf(t.InputSchema)
 	if err != nil {
 		// The server still checks its arguments.

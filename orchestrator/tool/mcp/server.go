@@ -357,7 +357,6 @@ func network(r tool.Result) tool.Result {
 	return r
 }
 
-// broken returns the result without a connection.
 func (s *server) broken(ctx context.Context, err error) (tool.Result, error) {
 	if ctx.Err() != nil {
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))

@@ -155,7 +155,6 @@ func (ses *session) end() {
 	})
 }
 
-// over reports whether the connection has ended.
 func (ses *session) over() bool {
 	select {
 	case <-ses.closed:

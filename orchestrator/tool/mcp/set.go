@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,12 +58,8 @@ func (o Options) withDefaults() Options {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	if o.FirstWait == 0 {
-		o.FirstWait = DefaultFirstWait
-	}
-	if o.PingTimeout == 0 {
-		o.PingTimeout = DefaultPingTimeout
-	}
+	o.FirstWait = cmp.Or(o.FirstWait, DefaultFirstWait)
+	o.PingTimeout = cmp.Or(o.PingTimeout, DefaultPingTimeout)
 	return o
 }
 

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,9 +45,7 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if a.HeadLimit == 0 {
-		a.HeadLimit = DefaultLimit
-	}
+	a.HeadLimit = cmp.Or(a.HeadLimit, DefaultLimit)
 	match, err := matcher(a.Pattern)
 	if err != nil {
 		return tool.Errorf("Glob: %v.", err), nil

@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,9 +81,7 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if q.HeadLimit == 0 {
-		q.HeadLimit = DefaultLimit
-	}
+	q.HeadLimit = cmp.Or(q.HeadLimit, DefaultLimit)
 	expr := q.Pattern
 	re, err := regexp.Compile(expr)
 	if err == nil && q.IgnoreCase {
@@ -205,7 +204,6 @@ func binary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), probe)], 0) >= 0
 }
 
-// matching returns the numbers of the lines that match.
 func (s *scan) matching(ctx context.Context, data []byte) ([]int, error) {
 	const checkEvery = 1 << 14
 	var lines []int
@@ -269,7 +267,6 @@ func (s *scan) result(notes []string) tool.Result {
 	}
 }
 
-// some names a few of many.
 func some(names []string) string {
 	const most = 5
 	text := strings.Join(names[:min(len(names), most)], ", ")
@@ -325,7 +322,6 @@ func (s *scan) content(secrets *tool.Redaction) (text, note string, reads []stri
 func (s *scan) before() int { return first(s.query.Before, s.query.Context, s.query.Around) }
 func (s *scan) after() int  { return first(s.query.After, s.query.Context, s.query.Around) }
 
-// first returns the first given number.
 func first(values ...*int) int {
 	for _, v := range values {
 		if v != nil {

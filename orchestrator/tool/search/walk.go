@@ -48,9 +48,7 @@ func (o *Options) orDefaults() Options {
 	if o != nil {
 		v = *o
 	}
-	if v.MaxFiles == 0 {
-		v.MaxFiles = MaxFiles
-	}
+	v.MaxFiles = cmp.Or(v.MaxFiles, MaxFiles)
 	return v
 }
 
@@ -204,9 +202,7 @@ func newestFirst(files []found) {
 // start resolves the place to search and bounds the time. A non-nil result is for the model:
 // the search cannot begin.
 func start(ctx context.Context, env *tool.Env, verb, name string) (string, context.Context, context.CancelFunc, *tool.Result) {
-	if name == "" {
-		name = "."
-	}
+	name = cmp.Or(name, ".")
 	rel, err := env.Resolve(name)
 	if err == nil {
 		_, err = env.Root.Lstat(rel)

@@ -54,7 +54,6 @@ func (c *clip) Write(p []byte) {
 	}
 }
 
-// part takes part of a line.
 func (c *clip) part(line []byte) {
 	if room := c.lineRunes - c.inLine; len(line) > room {
 		// Possibly too long: count exactly.

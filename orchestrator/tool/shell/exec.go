@@ -57,7 +57,6 @@ func Run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
 	return r, err
 }
 
-// command returns the guard's command.
 func command(env *tool.Env, e Exec) guard.Command {
 	kept := e.Env
 	if kept == nil {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,9 +118,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if a.Limit == 0 {
-		a.Limit = defaultResults
-	}
+	a.Limit = cmp.Or(a.Limit, defaultResults)
 	limit, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	hits, err := s.ask(limit, a.Query, a.Limit)
