@@ -141,7 +141,8 @@ func (s Server) Check() error {
 	case len(s.Name) > 32 || !serverName.MatchString(s.Name) || strings.Contains(toolWord(s.Name)+"_", "__"):
 		// Otherwise its tools' names could begin like another server's, and match a rule about
 		// that one.
-		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', no two of '_' and '.' side by side, and neither at its end")
+		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', no two of '_' and '.' side by side, and " +
+			"neither at its end")
 	case s.Command == "" && s.URL == "":
 		return bad("neither command nor url is set")
 	case s.Command != "" && s.URL != "":
@@ -152,7 +153,8 @@ func (s Server) Check() error {
 	if s.Project == "" && s.Cwd != "" && s.Cwd != CwdProject && !filepath.IsAbs(s.Cwd) {
 		return bad("cwd %q: want %s or an absolute directory", s.Cwd, CwdProject)
 	}
-	for key, n := range map[string]int{"startTimeoutSeconds": s.StartTimeoutSeconds, "callTimeoutSeconds": s.CallTimeoutSeconds} {
+	seconds := map[string]int{"startTimeoutSeconds": s.StartTimeoutSeconds, "callTimeoutSeconds": s.CallTimeoutSeconds}
+	for key, n := range seconds {
 		if n < 0 || n > int(maxTimeout/time.Second) {
 			return bad("%s %d: want 1 to %d", key, n, int(maxTimeout/time.Second))
 		}
@@ -227,17 +229,11 @@ func (s Server) How() string {
 }
 
 func (s Server) startTimeout() time.Duration {
-	if s.StartTimeoutSeconds > 0 {
-		return time.Duration(s.StartTimeoutSeconds) * time.Second
-	}
-	return DefaultStartTimeout
+	return cmp.Or(time.Duration(s.StartTimeoutSeconds)*time.Second, DefaultStartTimeout)
 }
 
 func (s Server) callTimeout() time.Duration {
-	if s.CallTimeoutSeconds > 0 {
-		return time.Duration(s.CallTimeoutSeconds) * time.Second
-	}
-	return DefaultCallTimeout
+	return cmp.Or(time.Duration(s.CallTimeoutSeconds)*time.Second, DefaultCallTimeout)
 }
 
 // confinedMark begins the hash of a server that runs in a sandbox: approvals from before there
@@ -258,7 +254,8 @@ func (s Server) hash() (string, error) {
 	}{s.Project, s.Name, s}); err != nil {
 		return "", fmt.Errorf("hash server %s: %w", s.Name, err)
 	}
-	if err := consent.HashPrograms(h, s.Project, append([]string{s.Command}, s.Args...), cmp.Or(s.Env["PATH"], os.Getenv("PATH"))); err != nil {
+	words := append([]string{s.Command}, s.Args...)
+	if err := consent.HashPrograms(h, s.Project, words, cmp.Or(s.Env["PATH"], os.Getenv("PATH"))); err != nil {
 		return "", fmt.Errorf("server %s: %w", s.Name, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

@@ -35,10 +35,10 @@ func result(r *sdk.CallToolResult, secrets *tool.Redaction) tool.Result {
 			b.line(string(data))
 		}
 	}
-	text := strings.Join(b.lines, "\n")
-	text = cmp.Or(text, "[no output]")
-	text, cut := headAndTail(secrets.Text(text), MaxResultRunes)
-	return tool.Result{Text: text, IsError: r.IsError, Cut: cut, Network: true, Parts: b.parts, Secrets: secrets.Found()}
+	text, cut := headAndTail(secrets.Text(cmp.Or(strings.Join(b.lines, "\n"), "[no output]")), MaxResultRunes)
+	return tool.Result{
+		Text: text, IsError: r.IsError, Cut: cut, Network: true, Parts: b.parts, Secrets: secrets.Found(),
+	}
 }
 
 type resultBuilder struct {
@@ -146,21 +146,11 @@ func oneLine(s string) string { return quote.OneLine(tool.Visible(s), maxWordByt
 // headAndTail shortens a text to n characters, and describes in its middle what is omitted.
 // cut counts the bytes.
 func headAndTail(s string, n int) (text string, cut int64) {
-	if len(s) <= n || utf8.RuneCountInString(s) <= n {
+	runes := []rune(s)
+	if len(runes) <= n {
 		return s, 0
 	}
-	head, tail := len(s), len(s)
-	count := 0
-	for i := range s {
-		if count == n/2 {
-			head = i
-			break
-		}
-		count++
-	}
-	for count = 0; count < n-n/2; count++ {
-		_, size := utf8.DecodeLastRuneInString(s[:tail])
-		tail -= size
-	}
-	return fmt.Sprintf("%s\n[… %d bytes of the result cut here …]\n%s", s[:head], tail-head, s[tail:]), int64(tail - head)
+	head, tail := string(runes[:n/2]), string(runes[len(runes)-(n-n/2):])
+	omitted := len(s) - len(head) - len(tail)
+	return fmt.Sprintf("%s\n[… %d bytes of the result cut here …]\n%s", head, omitted, tail), int64(omitted)
 }

@@ -70,7 +70,8 @@ func sameOrigin(to *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	switch {
 	case to.URL.Host != from.Host || to.URL.Scheme != from.Scheme && to.URL.Scheme != "https":
-		return &refusal{fmt.Sprintf("it redirects to %s://%s, which is not followed; if that is the server, configure that address", to.URL.Scheme, to.URL.Host)}
+		return &refusal{fmt.Sprintf("it redirects to %s://%s, which is not followed; if that is the server, configure "+
+			"that address", to.URL.Scheme, to.URL.Host)}
 	case len(via) > maxRedirects:
 		return &refusal{fmt.Sprintf("more than %d redirects", maxRedirects)}
 	}

@@ -92,7 +92,8 @@ func (l *stored) Token() (*oauth2.Token, error) {
 		return nil, cmp.Or(err, errors.New("the login was removed"))
 	}
 	client := &http.Client{Timeout: refreshTimeout}
-	token, err := now.Client.TokenSource(context.WithValue(context.Background(), oauth2.HTTPClient, client), now.Token).Token()
+	over := context.WithValue(context.Background(), oauth2.HTTPClient, client)
+	token, err := now.Client.TokenSource(over, now.Token).Token()
 	if err != nil || token.AccessToken == now.Token.AccessToken {
 		return token, err
 	}
@@ -103,7 +104,8 @@ func (l *stored) Token() (*oauth2.Token, error) {
 // Authorize implements auth.OAuthHandler. A task does not open a browser: the user logs in before.
 func (l *stored) Authorize(_ context.Context, _ *http.Request, res *http.Response) error {
 	res.Body.Close()
-	return &refusal{fmt.Sprintf("it wants a login, or accepts the stored one no longer (%s): 'mcp login %s' opens one", res.Status, l.server)}
+	return &refusal{fmt.Sprintf("it wants a login, or accepts the stored one no longer (%s): 'mcp login %s' opens one",
+		res.Status, l.server)}
 }
 
 // Login logs a user in at a server of HTTP: by OAuth with PKCE, with the authorization server that
@@ -116,7 +118,8 @@ func Login(ctx context.Context, s Server, o Options, show func(address string)) 
 		return fmt.Errorf("url: %w", err)
 	}
 	u, err := url.Parse(address)
-	if err != nil || s.URL == "" || u.Scheme != "https" && !net.ParseIP(u.Hostname()).IsLoopback() && u.Hostname() != "localhost" {
+	here := err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
+	if err != nil || s.URL == "" || u.Scheme != "https" && !here {
 		return errors.New("a login needs a server with an https:// address")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -124,7 +127,7 @@ func Login(ctx context.Context, s Server, o Options, show func(address string)) 
 		return fmt.Errorf("listen for the browser's answer: %w", err)
 	}
 	redirect, answers := "http://"+listener.Addr().String()+"/callback", make(chan url.Values, 1)
-	page := &http.Server{ReadHeaderTimeout: refreshTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answer := func(w http.ResponseWriter, r *http.Request) {
 		if q := r.URL.Query(); r.URL.Path == "/callback" && (q.Has("code") || q.Has("error")) {
 			select {
 			case answers <- q:
@@ -134,19 +137,23 @@ func Login(ctx context.Context, s Server, o Options, show func(address string)) 
 			return
 		}
 		http.NotFound(w, r)
-	})}
+	}
+	page := &http.Server{ReadHeaderTimeout: refreshTimeout, Handler: http.HandlerFunc(answer)}
 	go func() { _ = page.Serve(listener) }() // ends with Close
 	defer page.Close()
 	file, asked := storedLogin(o.Logins, s.Name, address), false
+	client := &oauthex.ClientRegistrationMetadata{
+		ClientName: "Anamnesis", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
+		ResponseTypes: []string{"code"}, GrantTypes: []string{"authorization_code", "refresh_token"},
+	}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "Anamnesis", RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
-			GrantTypes: []string{"authorization_code", "refresh_token"},
-		}},
-		RequestRefreshToken: true,
-		Client:              &http.Client{Timeout: refreshTimeout},
-		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			show(args.URL)
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: client},
+		RequestRefreshToken:             true,
+		Client:                          &http.Client{Timeout: refreshTimeout},
+		AuthorizationCodeFetcher: func(
+			ctx context.Context, a *auth.AuthorizationArgs,
+		) (*auth.AuthorizationResult, error) {
+			show(a.URL)
 			select {
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
@@ -157,9 +164,9 @@ func Login(ctx context.Context, s Server, o Options, show func(address string)) 
 				return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 			}
 		},
-		NewTokenSource: func(_ context.Context, client *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
+		NewTokenSource: func(_ context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 			asked = true
-			return file, file.put(login{*client, token})
+			return file, file.put(login{*c, token})
 		},
 	})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,7 +44,8 @@ func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
 	if err != nil {
 		// The server still checks its arguments.
 		schema = &jsonschema.Schema{Type: "object"}
-		r.spec.Description = strings.TrimSpace(fmt.Sprintf("%s\n(Its parameters are not known here: %s.)", r.spec.Description, oneLine(err.Error())))
+		text := fmt.Sprintf("%s\n(Its parameters are not known here: %s.)", r.spec.Description, oneLine(err.Error()))
+		r.spec.Description = strings.TrimSpace(text)
 	}
 	r.spec.Schema = schema
 	if a := t.Annotations; a != nil {
@@ -74,7 +74,8 @@ func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 // toolWord replaces characters that a tool's name may not have.
 func toolWord(s string) string {
 	return strings.Map(func(c rune) rune {
-		if c < utf8.RuneSelf && (c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if isLetter || '0' <= c && c <= '9' || c == '_' || c == '-' {
 			return c
 		}
 		return '_'

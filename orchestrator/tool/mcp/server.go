@@ -213,7 +213,8 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 		return s.outcome(ctx, r, res, err)
 	}
 	if !errors.Is(err, sdk.ErrConnectionClosed) && !errors.As(err, new(*url.Error)) && s.answers(ctx, ses) {
-		return network(tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have taken effect.", s.Name, oneLine(err.Error()))), nil
+		return network(tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have "+
+			"taken effect.", s.Name, oneLine(err.Error()))), nil
 	}
 	arrived, why := !unsent(err), reason(err)
 	if ses.proc != nil && ses.proc.why() != "" {
@@ -225,7 +226,8 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	case err != nil && (ctx.Err() != nil || !arrived):
 		return s.broken(ctx, fmt.Errorf("%w; it could not be reached again: %w", why, err))
 	case err != nil:
-		return s.unknown(why, fmt.Sprintf("The server could not be reached again: %s. Its tools do not work; the others do.", oneLine(err.Error()))), nil
+		return s.unknown(why, fmt.Sprintf("The server could not be reached again: %s. Its tools do not work; "+
+			"the others do.", oneLine(err.Error()))), nil
 	case arrived && !r.again:
 		return s.unknown(why, "The server is connected again; look before you repeat the call."), nil
 	}
@@ -252,7 +254,8 @@ func reason(err error) error {
 
 // unknown returns the result of a call whose connection broke.
 func (s *server) unknown(why error, now string) tool.Result {
-	return tool.Errorf("Outcome unknown: the connection to the MCP server %s was lost during the call (%s). It may have taken effect, in part or in full. %s",
+	return tool.Errorf("Outcome unknown: the connection to the MCP server %s was lost during the call (%s). It may "+
+		"have taken effect, in part or in full. %s",
 		s.Name, oneLine(why.Error()), now)
 }
 
@@ -332,15 +335,18 @@ func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallTo
 func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult, err error) (tool.Result, error) {
 	switch {
 	case err == nil && got.NeedsInput():
-		return network(tool.Errorf("The MCP server %s asked a question back instead of answering, which is not supported. Nothing is known of what it did.", s.Name)), nil
+		return network(tool.Errorf("The MCP server %s asked a question back instead of answering, which is not "+
+			"supported. Nothing is known of what it did.", s.Name)), nil
 	case err == nil:
 		return result(got, r.env.Redaction()), nil
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))
 	case errors.Is(err, errLong):
-		return tool.Errorf("Timed out: the MCP server %s reported progress and gave no answer for %v, and was told to stop. The call may have taken effect.", s.Name, cmp.Or(s.longest, maxCallTime)), nil
+		return tool.Errorf("Timed out: the MCP server %s reported progress and gave no answer for %v, and was told "+
+			"to stop. The call may have taken effect.", s.Name, cmp.Or(s.longest, maxCallTime)), nil
 	case errors.Is(err, errSlow):
-		return tool.Errorf("Timed out: the MCP server %s gave no answer and no progress for %v, and was told to stop. The call may have taken effect.", s.Name, s.callTimeout()), nil
+		return tool.Errorf("Timed out: the MCP server %s gave no answer and no progress for %v, and was told to "+
+			"stop. The call may have taken effect.", s.Name, s.callTimeout()), nil
 	}
 	secrets := r.env.Redaction()
 	text, _ := headAndTail(secrets.Text(reason(err).Error()), maxErrorRunes)
@@ -361,5 +367,6 @@ func (s *server) broken(ctx context.Context, err error) (tool.Result, error) {
 	if ctx.Err() != nil {
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))
 	}
-	return tool.Errorf("Not run: the MCP server %s cannot be reached: %s. Its tools do not work; the others do.", s.Name, oneLine(err.Error())), nil
+	return tool.Errorf("Not run: the MCP server %s cannot be reached: %s. Its tools do not work; the others do.",
+		s.Name, oneLine(err.Error())), nil
 }

@@ -53,7 +53,9 @@ func connect(ctx context.Context, s Server, o *Options, on events) (*session, er
 	case s.Project == "" && s.URL == "" && s.Cwd == "":
 		for _, a := range s.Args {
 			if _, missing := os.Stat(filepath.Join(o.Dir, a)); a != "" && missing == nil && !filepath.IsAbs(a) {
-				return nil, fmt.Errorf("%w (%s is a file of the project, and the server runs in an empty directory: give an absolute path, ${%s} for the project's; \"cwd\": %q runs it in the project, outside the sandbox)",
+				return nil, fmt.Errorf("%w (%s is a file of the project, and the server runs in an empty directory: "+
+					"give an absolute path, ${%s} for the project's; \"cwd\": %q runs it in the project, outside the "+
+					"sandbox)",
 					err, a, ProjectVariable, CwdProject)
 			}
 		}
@@ -75,7 +77,7 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 	}
 	capabilities := &sdk.ClientCapabilities{}
 	if s.URL == "" { // a service elsewhere has no use for a directory here
-		//lint:ignore SA1019 servers of today know the project by its roots; the next protocol has no successor for local ones
+		//lint:ignore SA1019 servers of today know the project by its roots; the next protocol has nothing for local ones
 		capabilities.RootsV2 = &sdk.RootCapabilities{}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "anamnesis", Version: o.Program}, &sdk.ClientOptions{
@@ -121,7 +123,9 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 			return nil, err
 		}
 		ses.proc = p
-		return &sdk.IOTransport{Reader: newMessages(p.out, p.keepStray), Writer: input{p.stdin}, MaxLineLength: maxMessageBytes}, nil
+		return &sdk.IOTransport{
+			Reader: newMessages(p.out, p.keepStray), Writer: input{p.stdin}, MaxLineLength: maxMessageBytes,
+		}, nil
 	}
 	headers, err := expandAll(s.Headers, o.Getenv)
 	if err != nil {
@@ -135,10 +139,11 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 	if handler == nil && o.Logins != "" {
 		handler = storedLogin(o.Logins, s.Name, address)
 	}
+	through := &carrier{headers: headers, through: http.DefaultTransport}
 	return &sdk.StreamableClientTransport{
 		Endpoint:     address,
 		OAuthHandler: handler,
-		HTTPClient:   &http.Client{Transport: &carrier{headers: headers, through: http.DefaultTransport}, CheckRedirect: sameOrigin},
+		HTTPClient:   &http.Client{Transport: through, CheckRedirect: sameOrigin},
 		MaxEventSize: maxMessageBytes,
 	}, nil
 }

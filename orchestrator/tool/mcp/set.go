@@ -171,7 +171,8 @@ func (s *Set) admit(ctx context.Context, cfg Server) error {
 		return err
 	}
 	return s.approved(ctx, trustCommand, cfg, hash, s.o.Ask, func() string {
-		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\n%s\nAn approval from the command line can give it more.\nApprove it?",
+		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\n%s\nAn approval "+
+			"from the command line can give it more.\nApprove it?",
 			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()), cfg.Beyond())
 	})
 }
@@ -182,7 +183,8 @@ func (s Server) approval(hash string) consent.Approval {
 }
 
 // approved looks an approval up, and asks for it unless ask is nil.
-func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string, ask func(context.Context, string) bool, question func() string) error {
+func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string,
+	ask func(context.Context, string) bool, question func() string) error {
 	a := consent.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash}
 	ok, err := s.o.Trust.Allow(ctx, a, ask, question)
 	if err == nil && !ok {
@@ -239,7 +241,8 @@ func (s *Set) newsOf(ctx context.Context, m *member) string {
 	m.mu.Unlock()
 	switch {
 	case failed != nil:
-		return fmt.Sprintf("The MCP server %s is not there: %s. Its tools are missing, the others work.", m.Name, strings.TrimRight(oneLine(failed.Error()), "."))
+		return fmt.Sprintf("The MCP server %s is not there: %s. Its tools are missing, the others work.", m.Name,
+			strings.TrimRight(oneLine(failed.Error()), "."))
 	case !ready && tools == nil:
 		return fmt.Sprintf("The MCP server %s is still starting; its tools come when it is ready.", m.Name)
 	case m.Project == "" || hash == m.allowed:
@@ -267,7 +270,8 @@ func (s *Set) newsOf(ctx context.Context, m *member) string {
 		}
 		m.refused, m.allowed = hash, ""
 	}
-	return fmt.Sprintf("The tools of the MCP server %s are left out: no user has approved what it now says of them.", m.Name)
+	return fmt.Sprintf(
+		"The tools of the MCP server %s are left out: no user has approved what it now says of them.", m.Name)
 }
 
 // all makes the tools of every server, in the servers' order.

@@ -71,8 +71,10 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	}
 	path, err := consent.FindProgram(args[0], o.Dir, consent.PathOf(env), box.Hides)
 	if err != nil {
-		if own, missing := consent.FindProgram(args[0], os.DevNull, consent.PathOf(o.Environ), nil); missing == nil && consent.InWorld(own, o.Dir) {
-			err = fmt.Errorf("%s is found only in %s, in the project: a program there is run by its path only, and for a server of yours with \"cwd\": %q", args[0], filepath.Dir(own), CwdProject)
+		own, missing := consent.FindProgram(args[0], os.DevNull, consent.PathOf(o.Environ), nil)
+		if missing == nil && consent.InWorld(own, o.Dir) {
+			err = fmt.Errorf("%s is found only in %s, in the project: a program there is run by its path only, and "+
+				"for a server of yours with \"cwd\": %q", args[0], filepath.Dir(own), CwdProject)
 		}
 		return nil, err
 	}
@@ -116,18 +118,22 @@ func (s Server) directory(args []string, o *Options) (string, error) {
 	case s.confined() || s.Cwd == CwdProject:
 		return o.Dir, nil
 	case s.Cwd != "" && consent.InWorld(s.Cwd, o.Dir):
-		return "", fmt.Errorf("its cwd %s is in the project, whose code would run outside the sandbox; \"cwd\": %q allows that", s.Cwd, CwdProject)
+		return "", fmt.Errorf("its cwd %s is in the project, whose code would run outside the sandbox; \"cwd\": "+
+			"%q allows that", s.Cwd, CwdProject)
 	case strings.ContainsRune(args[0], '/') && !filepath.IsAbs(args[0]):
-		return "", fmt.Errorf("its command %s is relative: give its absolute path, or \"cwd\": %q to run it in the project, outside the sandbox", args[0], CwdProject)
+		return "", fmt.Errorf("its command %s is relative: give its absolute path, or \"cwd\": %q to run it in the "+
+			"project, outside the sandbox", args[0], CwdProject)
 	}
 	if file := projectProgram(args, o.Dir); file != "" {
-		return "", fmt.Errorf("%s is in the project and would run outside the sandbox; \"cwd\": %q allows that", file, CwdProject)
+		return "", fmt.Errorf("%s is in the project and would run outside the sandbox; \"cwd\": %q allows that",
+			file, CwdProject)
 	}
 	if s.Cwd != "" {
 		return s.Cwd, nil
 	}
 	if a := relative(args[1:]); a != "" { // a server of files would show the empty directory without an error
-		return "", fmt.Errorf("its argument %s is relative, and the server runs in an empty directory: write ${%s} or an absolute path; \"cwd\": %q runs it in the project, outside the sandbox",
+		return "", fmt.Errorf("its argument %s is relative, and the server runs in an empty directory: write ${%s} "+
+			"or an absolute path; \"cwd\": %q runs it in the project, outside the sandbox",
 			a, ProjectVariable, CwdProject)
 	}
 	if o.Empty == "" {
@@ -160,7 +166,8 @@ func projectProgram(args []string, world string) string {
 			return c.Words[0].Text
 		}
 		name := c.Program()
-		if !approval.IsShell(name) && !approval.Interprets(name) && !slices.Contains([]string{".", "source", "cd"}, name) {
+		runs := approval.IsShell(name) || approval.Interprets(name)
+		if !runs && !slices.Contains([]string{".", "source", "cd"}, name) {
 			continue
 		}
 		for _, w := range c.Args() {
@@ -170,7 +177,9 @@ func projectProgram(args []string, world string) string {
 					return path
 				}
 			}
-			if info, err := os.Stat(w.Text); w.Text == "-m" || w.Text == "-c" || filepath.IsAbs(w.Text) && err == nil && info.Mode().IsRegular() {
+			info, err := os.Stat(w.Text)
+			script := filepath.IsAbs(w.Text) && err == nil && info.Mode().IsRegular()
+			if script || w.Text == "-m" || w.Text == "-c" {
 				break
 			}
 		}
@@ -193,7 +202,8 @@ func relative(args []string) string {
 
 // surroundings returns the environment of a server in dir, and its sandbox. own are the
 // variables of its configuration.
-func surroundings(s Server, own map[string]string, dir string, o *Options) (env []string, box *guard.Sandbox, err error) {
+func surroundings(s Server, own map[string]string, dir string, o *Options) (
+	env []string, box *guard.Sandbox, err error) {
 	if s.confined() {
 		if box, err = o.Sandbox.ForProject(s.Grants, s.approval("").Place()); err != nil {
 			return nil, nil, err
@@ -205,7 +215,8 @@ func surroundings(s Server, own map[string]string, dir string, o *Options) (env 
 			env = consent.EnvironApart(env, o.Dir)
 		}
 	}
-	env = append(slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "PWD=") }), "PWD="+dir, ProjectVariable+"="+o.Dir)
+	isPWD := func(kv string) bool { return strings.HasPrefix(kv, "PWD=") }
+	env = append(slices.DeleteFunc(env, isPWD), "PWD="+dir, ProjectVariable+"="+o.Dir)
 	for k, v := range own {
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, k+"=") })
 		env = append(env, k+"="+v)
