@@ -122,6 +122,16 @@ func ClipMarked(s string, n int) string {
 // Shorten returns a text as it is quoted, at most n runes of it, a cut marked.
 func Shorten(s string, n int) string { return ClipMarked(Squash(s), n) }
 
+// Word returns a text with an underscore for each character that the name of a tool may not have.
+func Word(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
 // OneLine returns a text on one line, at most n bytes of it.
 func OneLine(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")

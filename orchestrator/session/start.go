@@ -368,8 +368,8 @@ func (r *Request) easTooLarge(n *runtime.New) error {
 		return settingf("eas", " %d is larger than the window of %d tokens: %s; lower the EAS or give a larger window",
 			n.EAS, n.Window, why)
 	}
-	return settingf("window", " %d is smaller than the EAS of %d tokens (%s): %s; give a larger window, or an EAS "+
-		"of at most %[1]d", n.Window, n.EAS, n.EASFrom, why)
+	return settingf("window", " %d is smaller than the EAS of %d tokens (%s): %s; give an EAS of at most "+
+		"%[1]d or a larger window", n.Window, n.EAS, n.EASFrom, why)
 }
 
 // approvalMode resolves a mode. Without a user to ask, the default is deny.

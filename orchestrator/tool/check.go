@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-
-	"anamnesis/opstream/op"
 )
 
 // maxFaultBytes bounds what a refusal says of a fault, which may quote a value.
@@ -52,11 +50,7 @@ func around(text string, at int) string {
 	return strings.ToValidUTF8(text[max(0, min(at, len(text))-reach):min(len(text), at+reach)], "")
 }
 
-// encode encodes decoded arguments, whole numbers as integers.
-func encode(v any) (json.RawMessage, error) {
-	return op.PlainJSON(wholeNumbers(v))
-}
-
+// wholeNumbers makes whole numbers integers.
 func wholeNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -14,8 +14,8 @@ import (
 const linkSearch = 700 * time.Millisecond
 
 // StrayRefusal is why a file with a name elsewhere is refused.
-const StrayRefusal = "has another name (hard link) that was not found in the world, so it may be another user's file; " +
-	"a copy of it can be used, or the directory of its other names allowed (setting writable)"
+const StrayRefusal = "has another name (hard link) that was not found in the world, so it may be another " +
+	"user's file; a copy of it can be used, or the directory of its other names allowed (setting writable)"
 
 // inode identifies a file under all its names.
 type inode struct{ dev, ino uint64 }

@@ -65,7 +65,8 @@ func (e *Env) Rel(name string) (string, error) {
 		return refuse(outside)
 	}
 	if !worldstate.Fits(rel) {
-		return refuse(fmt.Sprintf("is nested too deeply: no checkpoint holds a path of over %d directories or %d bytes", worldstate.MaxDepth, worldstate.MaxPathBytes))
+		return refuse(fmt.Sprintf("is nested too deeply: no checkpoint holds a path of over %d directories or %d bytes",
+			worldstate.MaxDepth, worldstate.MaxPathBytes))
 	}
 	return rel, nil
 }
@@ -152,7 +153,8 @@ func Protected(rel string) string {
 		case strings.EqualFold(part, ".git"):
 			return "files of a .git directory are not written by tools; use git through Bash"
 		case strings.EqualFold(part, ".hg"), strings.EqualFold(part, ".jj"):
-			return "files of a " + strings.ToLower(part) + " directory are not written by tools; use hg or jj through Bash"
+			return "files of a " + strings.ToLower(part) +
+				" directory are not written by tools; use hg or jj through Bash"
 		case strings.EqualFold(part, ".anamnesis"):
 			return "files of .anamnesis belong to the program and the user, tools do not write them"
 		}

@@ -90,7 +90,7 @@ const MCPPrefix = "mcp__"
 
 func (r *Registry) add(t Tool) error {
 	s := t.Spec()
-	if !validName(s.Name) {
+	if s.Name == "" || len(s.Name) > MaxNameBytes || quote.Word(s.Name) != s.Name {
 		return fmt.Errorf("register tool %q: the name must be 1 to %d letters, digits, _ or -", s.Name, MaxNameBytes)
 	}
 	if _, ok := r.byName[s.Name]; ok {
@@ -107,17 +107,6 @@ func (r *Registry) add(t Tool) error {
 	r.byName[s.Name] = entry{t, s, resolved}
 	r.order = append(r.order, s)
 	return nil
-}
-
-func validName(name string) bool {
-	for _, c := range []byte(name) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return name != "" && len(name) <= MaxNameBytes
 }
 
 // Specs lists the tools in the order of registration. The caller owns the
@@ -162,10 +151,11 @@ func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 		return refuse("the arguments must be a JSON object. Expected: %s", outline(e.spec.Schema))
 	}
 	if err := e.schema.Validate(args); err != nil {
-		fault := quote.Ends(quote.Squash(strings.TrimPrefix(err.Error(), "validating root: ")), maxFaultBytes, " … (%d bytes left out) … ")
+		fault := quote.Squash(strings.TrimPrefix(err.Error(), "validating root: "))
+		fault = quote.Ends(fault, maxFaultBytes, " … (%d bytes left out) … ")
 		return refuse("the arguments do not fit the schema: %s. Expected: %s", fault, outline(e.spec.Schema))
 	}
-	canonical, err := encode(args)
+	canonical, err := op.PlainJSON(wholeNumbers(args))
 	if err != nil {
 		return refuse("the arguments cannot be read: %v", err)
 	}

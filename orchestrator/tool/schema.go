@@ -14,6 +14,12 @@ type Param struct {
 	Schema   *jsonschema.Schema
 }
 
+// Required is a parameter that each call has.
+func Required(name string, s *jsonschema.Schema) Param { return Param{name, true, s} }
+
+// Optional is a parameter that a call may leave out.
+func Optional(name string, s *jsonschema.Schema) Param { return Param{name, false, s} }
+
 // Params returns the schema of a tool's arguments: an object of these parameters, in this
 // order, and no others.
 func Params(params ...Param) *jsonschema.Schema {

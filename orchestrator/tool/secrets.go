@@ -2,6 +2,7 @@ package tool
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -28,14 +29,7 @@ func SecretFile(rel string, allow []string) bool {
 		}
 	}
 	dir, base := path.Split(strings.ToLower(rel))
-	has := func(list, name string) bool {
-		for f := range strings.FieldsSeq(list) {
-			if f == name {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(list, name string) bool { return slices.Contains(strings.Fields(list), name) }
 	base = strings.TrimRight(base, "~")
 	for has(copyExts, path.Ext(base)) {
 		base = strings.TrimSuffix(base, path.Ext(base))
@@ -56,4 +50,5 @@ func SecretFile(rel string, allow []string) bool {
 }
 
 // SecretRefusal is the model's result for such a file.
-const SecretRefusal = "looks like a file of secrets and is not shown; if the task needs it, a user can allow it (setting allow-secrets)"
+const SecretRefusal = "looks like a file of secrets and is not shown; if the task needs it, a user can allow it " +
+	"(setting allow-secrets)"

@@ -73,16 +73,16 @@ func (taskOutput) Spec() tool.Spec {
 			"the result names the byte to continue from.", defaultOutputBytes),
 		Schema: tool.Params(
 			taskID(),
-			tool.Param{Name: "from", Schema: tool.Int("Byte to start at; a negative number counts from the end.", -1<<40, 1<<40)},
-			tool.Param{Name: "limit", Schema: tool.Int(fmt.Sprintf("Maximum number of bytes to return, default %d.", defaultOutputBytes), 1, maxOutputBytes)},
-			tool.Param{Name: "wait", Schema: tool.Int("Seconds to wait for the command to end first, default 0.", 0, maxWaitSeconds)},
+			tool.Optional("from", tool.Int("Byte to start at; a negative number counts from the end.", -1<<40, 1<<40)),
+			tool.Optional("limit", tool.Int(fmt.Sprintf("Maximum number of bytes to return, default %d.", defaultOutputBytes), 1, maxOutputBytes)),
+			tool.Optional("wait", tool.Int("Seconds to wait for the command to end first, default 0.", 0, maxWaitSeconds)),
 		),
 		ReadOnly: true,
 	}
 }
 
 func taskID() tool.Param {
-	return tool.Param{Name: "task_id", Required: true, Schema: tool.Text("Id of the background command, such as bg_1.")}
+	return tool.Required("task_id", tool.Text("Id of the background command, such as bg_1."))
 }
 
 func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage) (tool.Result, error) {

@@ -56,9 +56,9 @@ func (sendDMail) Spec() tool.Spec {
 	return tool.Spec{
 		Name: sendName, Description: strings.TrimSpace(sendDMailText),
 		Schema: tool.Params(
-			tool.Param{Name: "checkpoint_id", Required: true, Schema: tool.Int("The checkpoint to send to: N of a CHECKPOINT N mark.", 0, maxStep)},
-			tool.Param{Name: "message", Required: true, Schema: tool.Text(messageText)},
-			tool.Param{Name: "restore_files", Schema: tool.Bool(restoreText)},
+			tool.Required("checkpoint_id", tool.Int("The checkpoint to send to: N of a CHECKPOINT N mark.", 0, maxStep)),
+			tool.Required("message", tool.Text(messageText)),
+			tool.Optional("restore_files", tool.Bool(restoreText)),
 		),
 		ReadOnly: true,
 		Ordered:  true,
@@ -103,10 +103,10 @@ func (dmail) Spec() tool.Spec {
 	return tool.Spec{
 		Name: markName, Description: strings.TrimSpace(dmailText),
 		Schema: tool.Params(
-			tool.Param{Name: "action", Required: true, Schema: tool.OneOf("checkpoint: number the end of this step. send: send a D-Mail to a checkpoint.", "checkpoint", "send")},
-			tool.Param{Name: "checkpoint_id", Schema: tool.Int("With send: the number of the checkpoint.", 0, maxStep)},
-			tool.Param{Name: "message", Schema: tool.Text("With send: " + strings.ToLower(messageText[:1]) + messageText[1:])},
-			tool.Param{Name: "restore_files", Schema: tool.Bool("With send: " + strings.ToLower(restoreText[:1]) + restoreText[1:])},
+			tool.Required("action", tool.OneOf("checkpoint: number the end of this step. send: send a D-Mail to a checkpoint.", "checkpoint", "send")),
+			tool.Optional("checkpoint_id", tool.Int("With send: the number of the checkpoint.", 0, maxStep)),
+			tool.Optional("message", tool.Text("With send: "+strings.ToLower(messageText[:1])+messageText[1:])),
+			tool.Optional("restore_files", tool.Bool("With send: "+strings.ToLower(restoreText[:1])+restoreText[1:])),
 		),
 		ReadOnly: true,
 		Ordered:  true,

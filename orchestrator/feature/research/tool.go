@@ -46,10 +46,10 @@ func (investigate) Spec() tool.Spec {
 		Description: "Record what you found out about a new package, host or model name. Calls that install, reach or name one are refused until there is such a record. " +
 			"Look first (files, search, recall, a read-only command), then record the findings here. The tool itself looks nothing up.",
 		Schema: tool.Params(
-			tool.Param{Name: "subject", Required: true, Schema: tool.Text("The subject as the refusal names it: npm:left-pad, host:example.com, model:NAME.")},
-			tool.Param{Name: "question", Required: true, Schema: tool.Text("What you wanted to find out.")},
-			tool.Param{Name: "findings", Required: true, Schema: tool.Text("What you found, with names and versions, including what speaks against using it.")},
-			tool.Param{Name: "cites", Required: true, Schema: list},
+			tool.Required("subject", tool.Text("The subject as the refusal names it: npm:left-pad, host:example.com, model:NAME.")),
+			tool.Required("question", tool.Text("What you wanted to find out.")),
+			tool.Required("findings", tool.Text("What you found, with names and versions, including what speaks against using it.")),
+			tool.Required("cites", list),
 		),
 		ReadOnly: true,
 		Silent:   true,

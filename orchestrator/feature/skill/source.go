@@ -174,8 +174,8 @@ func (o opener) Spec() tool.Spec {
 		Name: ToolName, ReadOnly: true, Repeats: true,
 		Description: "Open a skill: instructions of the user or the project for a kind of work. Open it before such work begins, then follow it. The skills:\n" + strings.TrimSpace(o.list),
 		Schema: tool.Params(
-			tool.Param{Name: "skill", Required: true, Schema: tool.String("The skill's name.")},
-			tool.Param{Name: "args", Schema: tool.Text("Arguments, if the skill has any.")},
+			tool.Required("skill", tool.String("The skill's name.")),
+			tool.Optional("args", tool.Text("Arguments, if the skill has any.")),
 		),
 	}
 }

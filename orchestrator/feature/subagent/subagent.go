@@ -94,12 +94,12 @@ func (t task) Spec() tool.Spec {
 			"A subagent works in your directory or, with isolation set to fork, in a copy; the changes in a copy are returned as a patch. Its calls need the same approvals as yours. " +
 			"The result names the subagent's task, which resume continues unless you have jumped back to before the step that started it.\nSubagents:\n" + strings.Join(lines, "\n"),
 		Schema: tool.Params(
-			tool.Param{Name: "subagent", Required: true, Schema: tool.OneOf("Name of the subagent.", names...)},
-			tool.Param{Name: "description", Required: true, Schema: tool.Text("The work in three to five words, shown to the user.")},
-			tool.Param{Name: "prompt", Required: true, Schema: tool.Text("What to do, everything the subagent needs to know, and what to report.")},
-			tool.Param{Name: "resume", Schema: tool.Text("Task of an earlier subagent, which continues with its context.")},
-			tool.Param{Name: "isolation", Schema: tool.OneOf("fork: work in a copy of the directory. Cannot be combined with resume.", fork)},
-			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once while the subagent works. Only for read-only subagents and forks. TaskOutput returns its answer, TaskStop ends it.")},
+			tool.Required("subagent", tool.OneOf("Name of the subagent.", names...)),
+			tool.Required("description", tool.Text("The work in three to five words, shown to the user.")),
+			tool.Required("prompt", tool.Text("What to do, everything the subagent needs to know, and what to report.")),
+			tool.Optional("resume", tool.Text("Task of an earlier subagent, which continues with its context.")),
+			tool.Optional("isolation", tool.OneOf("fork: work in a copy of the directory. Cannot be combined with resume.", fork)),
+			tool.Optional("run_in_background", tool.Bool("Return at once while the subagent works. Only for read-only subagents and forks. TaskOutput returns its answer, TaskStop ends it.")),
 		),
 		Delegates: true,
 	}

@@ -47,17 +47,18 @@ func (setTodoList) Spec() tool.Spec {
 	most, one, longest := maxTodos, 1, maxTodoRunes
 	title := &jsonschema.Schema{Type: "string", Description: "What to do.", MinLength: &one, MaxLength: &longest}
 	item := tool.Params(
-		tool.Param{Name: "title", Required: true, Schema: title},
-		tool.Param{Name: "status", Required: true, Schema: tool.OneOf("Status of the item.", op.TodoPending, op.TodoInProgress, op.TodoDone)},
+		tool.Required("title", title),
+		tool.Required("status", tool.OneOf("Status of the item.", op.TodoPending, op.TodoInProgress, op.TodoDone)),
 	)
 	item.Description = "One item."
 	return tool.Spec{
 		Name: "SetTodoList",
 		Description: "Maintain a todo list for work with several parts. todos replaces the whole list; [] clears it; without todos the call returns the list. " +
 			"Update it when you start or finish an item. A jump restores the list as it was at the target step.",
-		Schema: tool.Params(tool.Param{Name: "todos", Schema: &jsonschema.Schema{
-			Type: "array", Description: "The whole list, in order. Omit it to read the list.", Items: item, MaxItems: &most,
-		}}),
+		Schema: tool.Params(tool.Optional("todos", &jsonschema.Schema{
+			Type: "array", Description: "The whole list, in order. Omit it to read the list.",
+			Items: item, MaxItems: &most,
+		})),
 		ReadOnly: true,
 		Ordered:  true,
 		Repeats:  true,

@@ -10,6 +10,7 @@ import (
 
 	gopenai "github.com/sashabaranov/go-openai"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
@@ -208,16 +209,7 @@ const maxNameLength = 64
 // sendableName returns a function name an endpoint accepts in a history: a model can invent
 // one that its own endpoint refuses.
 func sendableName(name string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, name)
-	if clean == "" {
-		return "unnamed"
-	}
+	clean := cmp.Or(quote.Word(name), "unnamed")
 	return clean[:min(len(clean), maxNameLength)]
 }
 

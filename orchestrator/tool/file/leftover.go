@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -15,9 +16,12 @@ import (
 // RemoveLeftover removes the temporary files of a file tool's call when the program was killed
 // in the middle of it. A call of another tool leaves none.
 func RemoveLeftover(root *os.Root, c op.Call) error {
+	if !slices.Contains([]string{"WriteFile", "StrReplaceFile", "PatchFile"}, c.Name) {
+		return nil
+	}
 	env := &tool.Env{Root: root, Dir: root.Name()}
 	var errs []error
-	for _, name := range written(c) {
+	for _, name := range Paths(c.Name, json.RawMessage(c.Args)) {
 		rel, err := env.Resolve(name)
 		if err != nil {
 			continue // it was refused
@@ -34,27 +38,4 @@ func RemoveLeftover(root *os.Root, c op.Call) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// written lists the paths that a call was to write, as it names them.
-func written(c op.Call) []string {
-	var args struct{ Path, Patch string }
-	if json.Unmarshal([]byte(c.Args), &args) != nil {
-		return nil
-	}
-	switch c.Name {
-	case "WriteFile", "StrReplaceFile":
-		return []string{args.Path}
-	case "PatchFile":
-		changes, err := parsePatch(args.Patch)
-		if err != nil {
-			return nil
-		}
-		var out []string
-		for _, c := range changes {
-			out = append(out, c.path, c.to)
-		}
-		return out
-	}
-	return nil
 }

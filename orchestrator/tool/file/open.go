@@ -98,12 +98,17 @@ func notRegular(m fs.FileMode) string {
 	return "is not a regular file"
 }
 
+// errorf returns an error about this file.
+func (t *target) errorf(format string, args ...any) error {
+	return &tool.PathError{Path: t.rel, Reason: fmt.Sprintf(format, args...)}
+}
+
 // fault turns a system's error into one about this file.
 func (t *target) fault(err error) error {
 	var perr *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return &tool.PathError{Path: t.rel, Reason: "permission denied"}
+		return t.errorf("permission denied")
 	case errors.As(err, &perr):
 		err = perr.Err
 	}
@@ -120,7 +125,7 @@ func (t *target) open() (*os.File, error) {
 	now, err := f.Stat()
 	if err != nil || !os.SameFile(now, t.info) {
 		f.Close()
-		return nil, &tool.PathError{Path: t.rel, Reason: "was changed by something else while it was used; try again"}
+		return nil, t.errorf("was changed by something else while it was used; try again")
 	}
 	return f, nil
 }
@@ -128,7 +133,8 @@ func (t *target) open() (*os.File, error) {
 // readAll reads a file for a change, at most MaxEditBytes.
 func (t *target) readAll() ([]byte, error) {
 	if t.info.Size() > MaxEditBytes {
-		return nil, &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is %d bytes, files over %d are not changed by this tool; use Bash", t.info.Size(), MaxEditBytes)}
+		return nil, t.errorf("is %d bytes, files over %d are not changed by this tool; use Bash",
+			t.info.Size(), MaxEditBytes)
 	}
 	f, err := t.open()
 	if err != nil {
@@ -140,7 +146,7 @@ func (t *target) readAll() ([]byte, error) {
 		return nil, t.fault(err)
 	}
 	if len(data) > MaxEditBytes {
-		return nil, &tool.PathError{Path: t.rel, Reason: "grew while it was read; try again"}
+		return nil, t.errorf("grew while it was read; try again")
 	}
 	return data, nil
 }

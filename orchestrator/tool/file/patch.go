@@ -26,12 +26,14 @@ type patchArgs struct {
 func (patchFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "PatchFile",
-		Description: "Apply a patch to one or more files, between *** Begin Patch and *** End Patch: *** Update File: NAME (then perhaps *** Move to: NAME), " +
-			"*** Add File: NAME, *** Delete File: NAME. A line of a change begins with a space if it stays, - or +. Changes of one file are separated by @@, " +
-			"or @@ and a whole line of the file above. The lines that stay or go must occur only once there; otherwise add surrounding lines. " +
-			"If one change fails, no file is changed.",
-		Schema: tool.Params(tool.Param{Name: "patch", Required: true, Schema: tool.Text("The patch. Paths are relative to the working directory.")}),
-		Edits:  true,
+		Description: "Apply a patch to one or more files, between *** Begin Patch and *** End Patch: *** Update " +
+			"File: NAME (then perhaps *** Move to: NAME), *** Add File: NAME, *** Delete File: NAME. A line of a " +
+			"change begins with a space if it stays, - or +. Changes of one file are separated by @@, or @@ and a " +
+			"whole line of the file above. The lines that stay or go must occur only once there; otherwise add " +
+			"surrounding lines. If one change fails, no file is changed.",
+		Schema: tool.Params(
+			tool.Required("patch", tool.Text("The patch. Paths are relative to the working directory."))),
+		Edits: true,
 	}
 }
 
@@ -90,7 +92,8 @@ func patched(all []*planned) tool.Result {
 			r.Writes = append(r.Writes, p.dest.rel)
 		}
 		r.Reads, r.Writes = append(r.Reads, p.target.rel), append(r.Writes, p.target.rel)
-		lines = append(lines, fmt.Sprintf("%s %s; hunks: %d; size: %d%s", verb, rel, len(p.hunks), len(p.after), p.target.linkNote()))
+		lines = append(lines,
+			fmt.Sprintf("%s %s; hunks: %d; size: %d%s", verb, rel, len(p.hunks), len(p.after), p.target.linkNote()))
 	}
 	r.Text = strings.Join(lines, "\n")
 	r.Display = quote.Number(len(all), "file")
@@ -126,7 +129,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 	secret := tool.SecretFile(t.rel, f.allowSecrets)
 	switch {
 	case c.kind == add && t.info != nil:
-		return p, &tool.PathError{Path: t.rel, Reason: "exists already; change it with Update File, or delete it first"}
+		return p, t.errorf("exists already; change it with Update File, or delete it first")
 	case c.kind != add && t.info == nil:
 		return p, missing(t.rel)
 	}
@@ -142,10 +145,11 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 			return p, err
 		}
 		if p.dest.info != nil {
-			return p, &tool.PathError{Path: p.dest.rel, Reason: "exists already, so nothing can be moved there"}
+			return p, p.dest.errorf("exists already, so nothing can be moved there")
 		}
 		if secret && !tool.SecretFile(p.dest.rel, nil) {
-			return p, &tool.PathError{Path: t.rel, Reason: "looks like a file of secrets and is not given a name that does not; a user can allow it (setting allow-secrets)"}
+			return p, t.errorf("looks like a file of secrets and is not given a name that does not; a user can allow " +
+				"it (setting allow-secrets)")
 		}
 	}
 	doc, err := readDocument(p.before).patch(c.hunks)
@@ -156,7 +160,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 		return p, &tool.PathError{Path: t.rel, Reason: err.Error()}
 	}
 	if p.after = doc.text(); len(p.after) > MaxEditBytes {
-		return p, &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("would become %d bytes, at most %d are allowed", len(p.after), MaxEditBytes)}
+		return p, t.errorf("would become %d bytes, at most %d are allowed", len(p.after), MaxEditBytes)
 	}
 	return p, nil
 }
@@ -168,7 +172,7 @@ func (p *planned) unique(named map[string]bool) error {
 			continue
 		}
 		if named[t.rel] {
-			return &tool.PathError{Path: t.rel, Reason: "is named twice in the patch; put its hunks together"}
+			return t.errorf("is named twice in the patch; put its hunks together")
 		}
 		named[t.rel] = true
 	}
@@ -218,7 +222,8 @@ func undo(env *tool.Env, all []*planned) string {
 		errs = append(errs, backTo(env, p.target.rel, p.target.info, p.before, p.after))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Sprintf("What had been written could not all be taken back: %v. Look at the files before you go on.", err)
+		return fmt.Sprintf(
+			"What had been written could not all be taken back: %v. Look at the files before you go on.", err)
 	}
 	return "What had been written was taken back."
 }

@@ -88,8 +88,7 @@ func (d document) find(h hunk, from int) (int, error) {
 		case len(d.lines) == 0, h.atEnd && from <= len(d.lines):
 			return len(d.lines), nil
 		case h.heading != "":
-			at, err := d.below(h.heading, from)
-			return at, err
+			return d.below(h.heading, from)
 		}
 		return 0, errors.New("it only adds lines, without lines around them: add lines that are kept")
 	}
@@ -117,7 +116,8 @@ func (d document) find(h hunk, from int) (int, error) {
 	for _, at := range found[:min(len(found), maxPlacesNamed)] {
 		places = append(places, fmt.Sprint(at+1))
 	}
-	return 0, fmt.Errorf("its lines occur %d times, at lines %s: add lines around the change to make it unique", len(found), strings.Join(places, ", "))
+	return 0, fmt.Errorf("its lines occur %d times, at lines %s: add lines around the change to make it unique",
+		len(found), strings.Join(places, ", "))
 }
 
 // below returns the index after the one line that a heading names.
@@ -162,11 +162,13 @@ func (d document) absent(old []patchLine, from int) error {
 	case best < 0:
 		return fmt.Errorf("its first line %.80q does not occur; read the file again", old[0].text)
 	case agree == len(old):
-		return fmt.Errorf("its lines occur at line %d only, which is before line %d, where the hunk before ends: put the hunks in the file's order", best+1, from+1)
+		return fmt.Errorf("its lines occur at line %d only, which is before line %d, where the hunk before ends: put "+
+			"the hunks in the file's order", best+1, from+1)
 	}
 	have := "the file's end"
 	if best+agree < len(d.lines) {
 		have = fmt.Sprintf("%.80q", d.lines[best+agree])
 	}
-	return fmt.Errorf("its lines do not occur; at line %d the file has %s where the patch expects %.80q", best+agree+1, have, old[agree].text)
+	return fmt.Errorf("its lines do not occur; at line %d the file has %s where the patch expects %.80q", best+agree+1,
+		have, old[agree].text)
 }

@@ -125,7 +125,8 @@ func (p *patchParser) begin() error {
 		} else if l == "" {
 			p.at++
 		} else {
-			return fmt.Errorf("%.60q: want *** Add File: NAME, *** Update File: NAME, *** Delete File: NAME or *** End Patch", l)
+			return fmt.Errorf("%.60q: want *** Add File: NAME, *** Update File: NAME, *** Delete File: NAME or "+
+				"*** End Patch", l)
 		}
 	}
 	return errors.New("*** End Patch is missing")
@@ -169,8 +170,10 @@ func (p *patchParser) beginUpdate(path string) error {
 			p.at++
 		}
 		if len(h.lines) == 0 {
-			if p.at < len(p.lines) && !strings.HasPrefix(p.lines[p.at], "@@") && !strings.HasPrefix(p.lines[p.at], "*** ") {
-				return fmt.Errorf("%.60q: a line of a change begins with a space, + or -", p.lines[p.at])
+			if p.at < len(p.lines) {
+				if l := p.lines[p.at]; !strings.HasPrefix(l, "@@") && !strings.HasPrefix(l, "*** ") {
+					return fmt.Errorf("%.60q: a line of a change begins with a space, + or -", l)
+				}
 			}
 			continue // a heading above another
 		}

@@ -28,15 +28,18 @@ const maxOffset = 1 << 30
 func (readFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "ReadFile",
-		Description: fmt.Sprintf("Read a text file or an image (PNG, JPEG, WebP, GIF). Each line of a text is prefixed with its number and a tab, as in \"   12\\ttext\"; the prefix is not part of the file. "+
-			"Returns at most %d lines, %d KB, and %d characters of a line; the last line of the result says how many lines there are and where to continue.",
+		Description: fmt.Sprintf("Read a text file or an image (PNG, JPEG, WebP, GIF). Each line of a text is "+
+			"prefixed with its number and a tab, as in \"   12\\ttext\"; the prefix is not part of the file. Returns "+
+			"at most %d lines, %d KB, and %d characters of a line; the last line of the result says how many lines "+
+			"there are and where to continue.",
 			MaxLines, MaxBytes>>10, MaxLineRunes),
 		Schema: tool.Params(
-			tool.Param{Name: "path", Required: true, Schema: tool.Text("Path of the file, relative to the working directory.")},
-			tool.Param{Name: "line_offset", Schema: tool.Int("First line to return, counted from 1; a negative number counts from the end (-20: the last 20 lines).", -maxOffset, maxOffset)},
-			tool.Param{Name: "n_lines", Schema: tool.Int(fmt.Sprintf("Number of lines to return, default %d.", MaxLines), 1, maxOffset)},
-			tool.Param{Name: "offset", Schema: tool.Int("Alias of line_offset.", -maxOffset, maxOffset)},
-			tool.Param{Name: "limit", Schema: tool.Int("Alias of n_lines.", 1, maxOffset)},
+			tool.Required("path", tool.Text("Path of the file, relative to the working directory.")),
+			tool.Optional("line_offset", tool.Int("First line to return, counted from 1; a negative number counts "+
+				"from the end (-20: the last 20 lines).", -maxOffset, maxOffset)),
+			tool.Optional("n_lines", tool.Int(fmt.Sprintf("Number of lines, default %d.", MaxLines), 1, maxOffset)),
+			tool.Optional("offset", tool.Int("Alias of line_offset.", -maxOffset, maxOffset)),
+			tool.Optional("limit", tool.Int("Alias of n_lines.", 1, maxOffset)),
 		),
 		ReadOnly: true,
 	}
@@ -81,7 +84,8 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	case tool.SecretFile(t.rel, r.allowSecrets):
 		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: tool.SecretRefusal}), nil
 	case t.info.Size() > MaxReadBytes:
-		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is %d bytes, files over %d are not read; use Grep, or head, tail and sed -n through Bash", t.info.Size(), MaxReadBytes)}), nil
+		return result("ReadFile", t.errorf("is %d bytes, files over %d are not read; use Grep, or head, tail and sed "+
+			"-n through Bash", t.info.Size(), MaxReadBytes)), nil
 	}
 	f, err := t.open()
 	if err != nil {
@@ -100,7 +104,8 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 		return result("ReadFile", t.fault(err)), nil
 	}
 	if page.binary != "" {
-		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is a binary file (%s, %d bytes), not text; look at it with file, xxd or strings through Bash", page.binary, t.info.Size())}), nil
+		return result("ReadFile", t.errorf("is a binary file (%s, %d bytes), not text; look at it with file, xxd or "+
+			"strings through Bash", page.binary, t.info.Size())), nil
 	}
 	res := page.result()
 	res.Reads, res.Secrets = []string{t.rel}, secrets.Found()
@@ -118,7 +123,7 @@ func readImage(t *target, f *os.File) tool.Result {
 	}
 	p, description, err := picture.Fit(data)
 	if err != nil {
-		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is an image that cannot be shown: %v (%d bytes)", err, t.info.Size())})
+		return result("ReadFile", t.errorf("is an image that cannot be shown: %v (%d bytes)", err, t.info.Size()))
 	}
 	p.Name = t.rel
 	return tool.Result{
@@ -150,9 +155,8 @@ func readPage(ctx context.Context, f *os.File, w window, secrets *tool.Redaction
 	if err := p.count(ctx, f); err != nil || p.binary != "" {
 		return p, err
 	}
-	p.first = w.first
-	if w.first < 0 {
-		p.first = max(1, p.total+w.first+1)
+	if p.first = w.first; w.first < 0 {
+		p.first += p.total + 1
 	}
 	p.first = max(p.first, 1)
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

@@ -34,24 +34,27 @@ type edit struct {
 
 func editParams() []tool.Param {
 	return []tool.Param{
-		{Name: "old", Required: true, Schema: tool.Text("The text to replace, exactly as it is in the file, without line numbers.")},
-		{Name: "new", Required: true, Schema: tool.String("What to put in its place; empty to delete it.")},
-		{Name: "replace_all", Schema: tool.Bool("Replace every match; otherwise old must match exactly once.")},
+		tool.Required("old", tool.Text("The text to replace, exactly as it is in the file, without line numbers.")),
+		tool.Required("new", tool.String("What to put in its place; empty to delete it.")),
+		tool.Optional("replace_all", tool.Bool("Replace every match; otherwise old must match exactly once.")),
 	}
 }
 
 func (replaceFile) Spec() tool.Spec {
 	one, most := 1, MaxEdits
 	several := func(description string) *jsonschema.Schema {
-		return &jsonschema.Schema{Type: "array", Description: description, Items: tool.Params(editParams()...), MinItems: &one, MaxItems: &most}
+		return &jsonschema.Schema{
+			Type: "array", Description: description,
+			Items: tool.Params(editParams()...), MinItems: &one, MaxItems: &most,
+		}
 	}
 	params := []tool.Param{
-		{Name: "path", Required: true, Schema: tool.Text("Path of the file, relative to the working directory.")},
-		{Name: "edit", Schema: &jsonschema.Schema{
+		tool.Required("path", tool.Text("Path of the file, relative to the working directory.")),
+		tool.Optional("edit", &jsonschema.Schema{
 			Description: "One edit, or a list of edits applied in order; if one fails, none is applied.",
 			AnyOf:       []*jsonschema.Schema{tool.Params(editParams()...), several("")},
-		}},
-		{Name: "edits", Schema: several("Alias of edit.")},
+		}),
+		tool.Optional("edits", several("Alias of edit.")),
 	}
 	for _, p := range editParams() {
 		p.Required = false
@@ -59,8 +62,9 @@ func (replaceFile) Spec() tool.Spec {
 	}
 	return tool.Spec{
 		Name: "StrReplaceFile",
-		Description: "Replace exact text in a file. Give either edit, or old and new. If old occurs more than once, the call fails " +
-			"unless replace_all is set: include surrounding lines to make it unique. If one edit fails, none is applied.",
+		Description: "Replace exact text in a file. Give either edit, or old and new. If old occurs more than once, " +
+			"the call fails unless replace_all is set: include surrounding lines to make it unique. If one edit " +
+			"fails, none is applied.",
 		Schema: tool.Params(params...),
 		Edits:  true,
 	}
@@ -133,12 +137,13 @@ func (replaceFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	}
 	text, n, err := apply(string(data), wanted)
 	if err != nil {
-		return result("StrReplaceFile", &tool.PathError{Path: t.rel, Reason: err.Error() + "; nothing was written"}), nil
+		return result("StrReplaceFile", t.errorf("%v; nothing was written", err)), nil
 	}
 	if err := t.replace([]byte(text)); err != nil {
 		return result("StrReplaceFile", err), nil
 	}
-	r := tool.Textf("edited %s; edits: %d; replacements: %d; size: %d%s", t.rel, len(wanted), n, len(text), t.linkNote())
+	r := tool.Textf("edited %s; edits: %d; replacements: %d; size: %d%s", t.rel, len(wanted), n,
+		len(text), t.linkNote())
 	r.Reads, r.Writes = []string{t.rel}, []string{t.rel}
 	r.Display = fmt.Sprintf("%s, %d replaced", t.rel, n)
 	return r, nil
@@ -168,11 +173,13 @@ func apply(text string, edits []edit) (string, int, error) {
 		case n == 0:
 			return "", 0, fmt.Errorf("%s does not occur%s", which, whyNot(text, e.Old))
 		case n > 1 && !e.ReplaceAll:
-			return "", 0, fmt.Errorf("%s occurs %d times, at lines %s: add text around it to make it unique, or set replace_all", which, n, places(text, forms))
+			return "", 0, fmt.Errorf("%s occurs %d times, at lines %s: add text around it to make it unique, or "+
+				"set replace_all", which, n, places(text, forms))
 		}
 		for _, f := range forms {
 			if grown := len(text) + strings.Count(text, f.Old)*(len(f.New)-len(f.Old)); grown > MaxEditBytes {
-				return "", 0, fmt.Errorf("%s: the file would become %d bytes, at most %d are allowed", which, grown, MaxEditBytes)
+				return "", 0, fmt.Errorf("%s: the file would become %d bytes, at most %d are allowed", which,
+					grown, MaxEditBytes)
 			}
 			text = strings.ReplaceAll(text, f.Old, f.New)
 		}
@@ -217,7 +224,7 @@ func places(text string, forms []edit) string {
 			if len(lines) == maxLinesNamed {
 				return strings.Join(lines, ", ") + " and more"
 			}
-			lines = append(lines, fmt.Sprint(lineOf(text, from+i)))
+			lines = append(lines, fmt.Sprint(1+strings.Count(text[:from+i], "\n")))
 			from += i + len(f.Old)
 		}
 	}
@@ -237,7 +244,8 @@ func whyNot(text, old string) string {
 		for line := range strings.SplitSeq(text, "\n") {
 			number++
 			if strings.Contains(strings.Join(strings.Fields(line), " "), first) {
-				return fmt.Sprintf(": its first line is like line %d, but not byte for byte the same from there on; read the file again", number)
+				return fmt.Sprintf(": its first line is like line %d, but not byte for byte the same from there on; "+
+					"read the file again", number)
 			}
 		}
 	}

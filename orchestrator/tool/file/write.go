@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/oklog/ulid/v2"
@@ -34,12 +33,13 @@ type writeArgs struct {
 func (writeFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "WriteFile",
-		Description: "Write a text file: replaces its content, or appends to it. Creates missing directories and keeps the file's " +
-			"permissions. To change part of a file, use StrReplaceFile.",
+		Description: "Write a text file: replaces its content, or appends to it. Creates missing directories and " +
+			"keeps the file's permissions. To change part of a file, use StrReplaceFile.",
 		Schema: tool.Params(
-			tool.Param{Name: "path", Required: true, Schema: tool.Text("Path of the file, relative to the working directory.")},
-			tool.Param{Name: "content", Required: true, Schema: tool.String("The exact content, including the final newline if the file should have one.")},
-			tool.Param{Name: "mode", Schema: tool.OneOf("overwrite (default) or append.", "overwrite", "append")},
+			tool.Required("path", tool.Text("Path of the file, relative to the working directory.")),
+			tool.Required("content",
+				tool.String("The exact content, including the final newline if the file should have one.")),
+			tool.Optional("mode", tool.OneOf("overwrite (default) or append.", "overwrite", "append")),
 		),
 		Edits: true,
 	}
@@ -100,7 +100,8 @@ func locateWritable(env *tool.Env, name string, parents tool.Parents) (*target, 
 	}
 	if t.info != nil && t.info.Mode().Perm()&0o222 == 0 {
 		t.close()
-		return nil, &tool.PathError{Path: name, Reason: "is read-only; make it writable with chmod first if it should be changed"}
+		return nil, &tool.PathError{Path: name, Reason: "is read-only; make it writable with chmod first if it " +
+			"should be changed"}
 	}
 	return t, nil
 }
@@ -128,7 +129,8 @@ func (t *target) replace(data []byte) (err error) {
 		return err
 	}
 	if t.info != nil {
-		if st, ok := t.info.Sys().(*syscall.Stat_t); ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
+		st, ok := t.info.Sys().(*syscall.Stat_t)
+		if ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
 			_ = f.Chown(int(st.Uid), int(st.Gid)) // if that fails, the new owner stays, as with any editor
 		}
 		const kept = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
@@ -171,6 +173,3 @@ func (t *target) linkNote() string {
 	}
 	return ""
 }
-
-// lineOf returns the number of the line at byte offset at.
-func lineOf(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard"
@@ -138,7 +139,7 @@ func (s Server) Check() error {
 		return fmt.Errorf("server %q: %s", s.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case len(s.Name) > 32 || !serverName.MatchString(s.Name) || strings.Contains(toolWord(s.Name)+"_", "__"):
+	case len(s.Name) > 32 || !serverName.MatchString(s.Name) || strings.Contains(quote.Word(s.Name)+"_", "__"):
 		// Otherwise its tools' names could begin like another server's, and match a rule about
 		// that one.
 		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', no two of '_' and '.' side by side, and " +
@@ -196,7 +197,7 @@ func (s Server) Beyond() string {
 }
 
 // ToolPrefix begins the names of the server's tools.
-func (s Server) ToolPrefix() string { return tool.MCPPrefix + toolWord(s.Name) + "__" }
+func (s Server) ToolPrefix() string { return tool.MCPPrefix + quote.Word(s.Name) + "__" }
 
 func (s Server) kind() string {
 	if s.URL != "" {

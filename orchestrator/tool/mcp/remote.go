@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -71,21 +72,10 @@ func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	return res, err
 }
 
-// toolWord replaces characters that a tool's name may not have.
-func toolWord(s string) string {
-	return strings.Map(func(c rune) rune {
-		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if isLetter || '0' <= c && c <= '9' || c == '_' || c == '-' {
-			return c
-		}
-		return '_'
-	}, s)
-}
-
 // remoteName returns mcp__SERVER__TOOL in valid characters. A name that is too long, or taken,
 // ends with a part of its hash.
 func remoteName(server Server, name string, taken map[string]bool) string {
-	full := server.ToolPrefix() + toolWord(name)
+	full := server.ToolPrefix() + quote.Word(name)
 	if len(full) <= tool.MaxNameBytes && !taken[full] {
 		return full
 	}

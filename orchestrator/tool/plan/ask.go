@@ -27,11 +27,11 @@ func (askUser) Spec() tool.Spec {
 		Description: "Ask the user a question that only they can answer. Ask rarely: look for the answer first. " +
 			"If no user is present, the result says so, and you decide yourself.",
 		Schema: tool.Params(
-			tool.Param{Name: "question", Required: true, Schema: tool.Text("The question, with the context needed to answer it.")},
-			tool.Param{Name: "choices", Schema: &jsonschema.Schema{
+			tool.Required("question", tool.Text("The question, with the context needed to answer it.")),
+			tool.Optional("choices", &jsonschema.Schema{
 				Type: "array", Description: "Suggested answers; the user can also write another one.",
 				Items: tool.Text("One choice."), MinItems: &one, MaxItems: &most,
-			}},
+			}),
 		),
 		ReadOnly: true,
 		Ordered:  true,
@@ -49,7 +49,8 @@ func (askUser) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("ask the user: %w", ctx.Err())
 	case env.Ask == nil:
-		return tool.Errorf("No user is present to answer. Decide yourself what serves the request best, and say in your answer what you assumed."), nil
+		return tool.Errorf("No user is present to answer. Decide yourself what serves the request best, and say in " +
+			"your answer what you assumed."), nil
 	}
 	question := a.Question
 	for i, c := range a.Choices {

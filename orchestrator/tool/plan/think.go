@@ -18,7 +18,7 @@ func (think) Spec() tool.Spec {
 		Name: "Think",
 		Description: "Record a thought: a plan, an assumption, what a failure means. Has no other effect; " +
 			"the thought stays in the task's record.",
-		Schema:   tool.Params(tool.Param{Name: "thought", Required: true, Schema: tool.Text("The thought.")}),
+		Schema:   tool.Params(tool.Required("thought", tool.Text("The thought."))),
 		ReadOnly: true,
 		Silent:   true,
 	}

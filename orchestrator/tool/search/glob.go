@@ -21,14 +21,16 @@ type glob struct{ Options }
 func (g glob) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "Glob",
-		Description: "Find files by a glob pattern over their paths, newest first. * and ? match within a name, ** matches any number of directories, " +
-			"{a,b} and [a-z] work as in a shell: \"**/*.go\", \"src/**/test_*.py\". A pattern without a slash matches names at any depth. Ignored files are excluded.",
+		Description: "Find files by a glob pattern over their paths, newest first. * and ? match within a name, ** " +
+			"matches any number of directories, {a,b} and [a-z] work as in a shell: \"**/*.go\", " +
+			"\"src/**/test_*.py\". A pattern without a slash matches names at any depth. Ignored files are excluded.",
 		Schema: tool.Params(
-			tool.Param{Name: "pattern", Required: true, Schema: tool.Text("The glob pattern, relative to path.")},
-			tool.Param{Name: "path", Schema: tool.String("Directory to search, default the working directory.")},
-			tool.Param{Name: "include_ignored", Schema: tool.Bool("Include files that .gitignore excludes.")},
-			tool.Param{Name: "head_limit", Schema: tool.Int(fmt.Sprintf("Maximum number of results, default %d.", DefaultLimit), 1, MaxHeadLimit)},
-			tool.Param{Name: "offset", Schema: tool.Int("Number of results to skip.", 0, MaxFiles)},
+			tool.Required("pattern", tool.Text("The glob pattern, relative to path.")),
+			tool.Optional("path", tool.String("Directory to search, default the working directory.")),
+			tool.Optional("include_ignored", tool.Bool("Include files that .gitignore excludes.")),
+			tool.Optional("head_limit",
+				tool.Int(fmt.Sprintf("Maximum number of results, default %d.", DefaultLimit), 1, MaxHeadLimit)),
+			tool.Optional("offset", tool.Int("Number of results to skip.", 0, MaxFiles)),
 		),
 		ReadOnly: true,
 	}

@@ -40,21 +40,24 @@ func (g grep) Spec() tool.Spec {
 	named := func(name string, p tool.Param) tool.Param { p.Name = name; return p }
 	return tool.Spec{
 		Name: "Grep",
-		Description: "Search files for lines that match a regular expression (RE2 syntax: no look-around, no backreferences). " +
-			"Files are listed newest first. Ignored, binary and very large files and files with secrets are excluded.",
+		Description: "Search files for lines that match a regular expression (RE2 syntax: no look-around, no " +
+			"backreferences). Files are listed newest first. Ignored, binary and very large files and files with " +
+			"secrets are excluded.",
 		Schema: tool.Params(
-			tool.Param{Name: "pattern", Required: true, Schema: tool.Text("The regular expression.")},
-			tool.Param{Name: "path", Schema: tool.String("File or directory to search, default the working directory.")},
-			tool.Param{Name: "glob", Schema: tool.String("Search only files whose path matches, such as *.go or src/**/*.ts.")},
-			tool.Param{Name: "output_mode", Schema: tool.OneOf("files_with_matches (default): paths; content: matching lines; count: number of matching lines of each file.", modeFiles, modeContent, modeCount)},
-			tool.Param{Name: "-i", Schema: tool.Bool("Ignore case.")},
+			tool.Required("pattern", tool.Text("The regular expression.")),
+			tool.Optional("path", tool.String("File or directory to search, default the working directory.")),
+			tool.Optional("glob", tool.String("Search only files whose path matches, such as *.go or src/**/*.ts.")),
+			tool.Optional("output_mode", tool.OneOf("files_with_matches (default): paths; content: matching lines; "+
+				"count: number of matching lines of each file.", modeFiles, modeContent, modeCount)),
+			tool.Optional("-i", tool.Bool("Ignore case.")),
 			named("context", lines("Number of lines before and after each match")),
 			named("-A", lines("Number of lines after each match")),
 			named("-B", lines("Number of lines before each match")),
 			named("-C", lines("Alias of context")),
-			tool.Param{Name: "include_ignored", Schema: tool.Bool("Include files that .gitignore excludes.")},
-			tool.Param{Name: "head_limit", Schema: tool.Int(fmt.Sprintf("Maximum number of results (files or matching lines), default %d.", DefaultLimit), 1, MaxHeadLimit)},
-			tool.Param{Name: "offset", Schema: tool.Int("Number of results to skip.", 0, MaxFiles)},
+			tool.Optional("include_ignored", tool.Bool("Include files that .gitignore excludes.")),
+			tool.Optional("head_limit", tool.Int(fmt.Sprintf("Maximum number of results (files or matching "+
+				"lines), default %d.", DefaultLimit), 1, MaxHeadLimit)),
+			tool.Optional("offset", tool.Int("Number of results to skip.", 0, MaxFiles)),
 		),
 		ReadOnly: true,
 	}
@@ -250,7 +253,8 @@ func (s *scan) result(notes []string) tool.Result {
 		notes = append([]string{note}, notes...)
 	}
 	if s.stopped {
-		notes = append(notes, fmt.Sprintf("incomplete: stopped after %d matching lines; use a narrower pattern", maxMatches))
+		notes = append(notes,
+			fmt.Sprintf("incomplete: stopped after %d matching lines; use a narrower pattern", maxMatches))
 	}
 	if len(s.large) > 0 {
 		notes = append(notes, fmt.Sprintf("not searched, over %d MB: %s", MaxFileBytes>>20, some(s.large)))
@@ -312,7 +316,8 @@ func (s *scan) content(secrets *tool.Redaction) (text, note string, reads []stri
 			b.WriteString("--\n")
 		}
 		if !s.show(&b, rel, strings.Split(strings.TrimSuffix(secrets.Text(string(data)), "\n"), "\n"), wanted) {
-			note = strings.TrimPrefix(note+"; ", "; ") + fmt.Sprintf("cut after %d KB; use a smaller head_limit and offset", MaxOutputBytes/1000)
+			note = strings.TrimPrefix(note+"; ", "; ") +
+				fmt.Sprintf("cut after %d KB; use a smaller head_limit and offset", MaxOutputBytes/1000)
 			return b.String(), note, reads
 		}
 	}

@@ -201,7 +201,8 @@ func newestFirst(files []found) {
 
 // start resolves the place to search and bounds the time. A non-nil result is for the model:
 // the search cannot begin.
-func start(ctx context.Context, env *tool.Env, verb, name string) (string, context.Context, context.CancelFunc, *tool.Result) {
+func start(ctx context.Context, env *tool.Env, verb, name string) (
+	string, context.Context, context.CancelFunc, *tool.Result) {
 	name = cmp.Or(name, ".")
 	rel, err := env.Resolve(name)
 	if err == nil {

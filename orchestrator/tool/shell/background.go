@@ -34,8 +34,8 @@ func begin(env *tool.Env, e Exec, line string) tool.Result {
 	if err != nil {
 		return tool.Errorf("Bash was not run: %v.", err)
 	}
-	r := tool.Textf("Started in the background as %s. TaskOutput shows what it prints, TaskStop ends it; it is ended after %v, when the task's program ends, "+
-		"and by a jump to a step before this one.", id, e.Timeout)
+	r := tool.Textf("Started in the background as %s. TaskOutput shows what it prints, TaskStop ends it; it is ended "+
+		"after %v, when the task's program ends, and by a jump to a step before this one.", id, e.Timeout)
 	r.Isolated = c.Sandbox.Isolates()
 	return r
 }
@@ -50,7 +50,8 @@ func jobEnd(o guard.Outcome, err error, stopped bool) tool.JobEnd {
 		end.Note = strings.TrimSpace(end.Note + " " + doing)
 	}
 	if len(o.Alive) > 0 {
-		end.Note = strings.TrimSpace("could not be ended and still runs: " + list(o.Alive, len(o.Alive)) + ". " + end.Note)
+		end.Note = strings.TrimSpace(
+			"could not be ended and still runs: " + list(o.Alive, len(o.Alive)) + ". " + end.Note)
 	}
 	if err != nil && !stopped {
 		end.Exit, end.Note = notRun, strings.TrimSpace(err.Error()+". "+end.Note)

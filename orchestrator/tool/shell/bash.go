@@ -37,19 +37,25 @@ func Bash() tool.Tool { return bash{} }
 type bash struct{}
 
 func (bash) Spec() tool.Spec {
+	timeout := fmt.Sprintf("Timeout in seconds: 1-%d, default %d. With run_in_background: 1-%d, default %d.",
+		MaxTimeoutSeconds, DefaultTimeoutSeconds, MaxBackgroundSeconds, MaxBackgroundSeconds)
 	return tool.Spec{
 		Name: "Bash", Command: "command", Network: "network",
-		Description: fmt.Sprintf("Run a command with bash in the working directory. Each call starts a new shell: cd and variables do not "+
-			"persist, so join steps with &&. Standard input is empty, and the environment has no API keys. The command can write in the working directory and in /tmp, "+
-			"but not to the configuration and hooks of existing git repositories. It has no network unless network is set and approved. When the command ends or times out, "+
-			"all processes it started are ended; use run_in_background for those that must go on. Output is limited to %d characters (head and tail) and %d a line; recall returns the rest. "+
-			"To work with files, use ReadFile, WriteFile, StrReplaceFile, Glob and Grep.", MaxOutputRunes, MaxLineRunes),
+		Description: fmt.Sprintf("Run a command with bash in the working directory. Each call starts a new shell: cd "+
+			"and variables do not persist, so join steps with &&. Standard input is empty, and the environment has "+
+			"no API keys. The command can write in the working directory and in /tmp, but not to the configuration "+
+			"and hooks of existing git repositories. It has no network unless network is set and approved. When the "+
+			"command ends or times out, all processes it started are ended; use run_in_background for those that "+
+			"must go on. Output is limited to %d characters (head and tail) and %d a line; recall returns the rest. "+
+			"To work with files, use ReadFile, WriteFile, StrReplaceFile, Glob and Grep.", MaxOutputRunes,
+			MaxLineRunes),
 		Schema: tool.Params(
-			tool.Param{Name: "command", Required: true, Schema: tool.Text("The command line.")},
-			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Timeout in seconds: 1-%d, default %d. With run_in_background: 1-%d, default %d.",
-				MaxTimeoutSeconds, DefaultTimeoutSeconds, MaxBackgroundSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
-			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and keep the command running: for servers, watchers, long builds.")},
-			tool.Param{Name: "network", Schema: tool.Bool("Request network access, including Unix sockets. It needs an approval.")},
+			tool.Required("command", tool.Text("The command line.")),
+			tool.Optional("timeout", tool.Int(timeout, 1, MaxBackgroundSeconds)),
+			tool.Optional("run_in_background",
+				tool.Bool("Return at once and keep the command running: for servers, watchers, long builds.")),
+			tool.Optional("network",
+				tool.Bool("Request network access, including Unix sockets. It needs an approval.")),
 		),
 	}
 }
@@ -66,7 +72,8 @@ func (bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 	}
 	switch {
 	case len(a.Command) > MaxCommandBytes:
-		return tool.Errorf("Bash was not run: the command is %d bytes, at most %d are possible. Write it to a file and run that.", len(a.Command), MaxCommandBytes), nil
+		return tool.Errorf("Bash was not run: the command is %d bytes, at most %d are possible. Write it to a file "+
+			"and run that.", len(a.Command), MaxCommandBytes), nil
 	case strings.ContainsRune(a.Command, 0):
 		return tool.Errorf("Bash was not run: the command contains a NUL byte. Use printf '\\0' to make one."), nil
 	}
@@ -76,15 +83,18 @@ func (bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 	case a.Timeout == 0:
 		a.Timeout = DefaultTimeoutSeconds
 	case a.Timeout > MaxTimeoutSeconds && !a.Behind:
-		return tool.Errorf("Bash was not run: timeout %d is more than %d seconds; with run_in_background it may be up to %d.", a.Timeout, MaxTimeoutSeconds, MaxBackgroundSeconds), nil
+		return tool.Errorf("Bash was not run: timeout %d is more than %d seconds; with run_in_background it may "+
+			"be up to %d.", a.Timeout, MaxTimeoutSeconds, MaxBackgroundSeconds), nil
 	}
 	shell, err := findShell()
 	if err != nil {
 		return tool.Errorf("Bash was not run: %v.", err), nil
 	}
-	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second, Network: a.Network}
+	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Network: a.Network}
+	e.Timeout = time.Duration(a.Timeout) * time.Second
 	if name := env.Sandbox.FillsCache(a.Command, os.Environ()); name != "" && env.Progress != nil {
-		env.Progress(fmt.Sprintf("the sandbox's own cache of %s is empty: this first run fills it, and can take minutes", name))
+		env.Progress(
+			fmt.Sprintf("the sandbox's own cache of %s is empty: this first run fills it, and can take minutes", name))
 	}
 	if a.Behind && ctx.Err() == nil {
 		return begin(env, e, a.Command), nil
@@ -121,7 +131,8 @@ func newOutputs(runes, line int, env *tool.Env) *outputs {
 	secrets := env.Redaction()
 	o := &outputs{
 		stdout: newClip(runes, line), stderr: newClip(runes, line), merged: newClip(runes, line),
-		secrets: secrets, streams: map[guard.Stream]*stream{}, live: map[guard.Stream]*redact.Writer{}, last: guard.Stdout,
+		streams: map[guard.Stream]*stream{}, live: map[guard.Stream]*redact.Writer{}, last: guard.Stdout,
+		secrets: secrets,
 	}
 	o.kept = &kept{record: env.Keep, shown: o.merged}
 	for s, own := range map[guard.Stream]*clip{guard.Stdout: o.stdout, guard.Stderr: o.stderr} {
@@ -195,15 +206,19 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 	o.kept.end()
 	middle := o.merged.isMiddleCut()
 	text, cut := o.merged.text(o.kept.how(o.kept.head))
-	r := tool.Result{Cut: cut, Kept: o.kept.ops, Secrets: o.secrets.Found(), IsError: end.Exit != 0 || end.TimedOut || end.Canceled}
+	r := tool.Result{
+		Cut: cut, Kept: o.kept.ops, Secrets: o.secrets.Found(),
+		IsError: end.Exit != 0 || end.TimedOut || end.Canceled,
+	}
 	r.Stdout, _ = o.stdout.text(elsewhere)
 	r.Stderr, _ = o.stderr.text(elsewhere)
 	exit := end.Exit
 	r.Exit = &exit
+	const ended = ": the command and everything it had started were ended"
 	var notes []string
 	switch {
 	case end.TimedOut:
-		notes = append(notes, fmt.Sprintf("timed out after %v: the command and everything it had started were ended", timeout))
+		notes = append(notes, fmt.Sprintf("timed out after %v%s", timeout, ended))
 		if doing := running(end.Running); doing != "" {
 			notes = append(notes, doing)
 		}
@@ -212,13 +227,14 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 		if o.why != nil && !errors.Is(o.why, context.Canceled) {
 			why = "ended because " + o.why.Error()
 		}
-		notes = append(notes, why+": the command and everything it had started were ended")
+		notes = append(notes, why+ended)
 	}
 	if end.Note != "" {
 		notes = append(notes, end.Note)
 	}
 	if r.IsError && configRefused.MatchString(r.Stdout+r.Stderr) {
-		notes = append(notes, "the configuration of a git repository that was there before is read-only for commands: the user can run this, or start the task with --writable DIR/.git")
+		notes = append(notes, "the configuration of a git repository that was there before is read-only for "+
+			"commands: the user can run this, or start the task with --writable DIR/.git")
 	}
 	if end.NLeft > 0 {
 		notes = append(notes, fmt.Sprintf("%s still ran in the background when the command ended and %s ended: %s",

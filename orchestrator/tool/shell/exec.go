@@ -71,6 +71,7 @@ func command(env *tool.Env, e Exec) guard.Command {
 		box = box.WithNetwork()
 	}
 	return guard.Command{
-		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir), Timeout: e.Timeout, Call: env.Call, Started: env.Started, Sandbox: box,
+		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir), Timeout: e.Timeout, Call: env.Call,
+		Started: env.Started, Sandbox: box,
 	}
 }

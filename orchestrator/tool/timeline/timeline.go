@@ -31,13 +31,17 @@ type jump struct{}
 func (jump) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "jump_to_step",
-		Description: "Return to the end of an earlier step, or of a later step on another branch. The files are restored to their state " +
-			"at that step; your memory of what happened since is kept, summarized if it is long. Use it when the current approach is " +
-			"wrong or the work has become confused. The jump takes place after all calls of this reply have finished.",
+		Description: "Return to the end of an earlier step, or of a later step on another branch. The files are " +
+			"restored to their state at that step; your memory of what happened since is kept, summarized if it is " +
+			"long. Use it when the current approach is wrong or the work has become confused. The jump takes place " +
+			"after all calls of this reply have finished.",
 		Schema: tool.Params(
-			tool.Param{Name: "step_id", Required: true, Schema: tool.Int("Step to return to: N of a [step N] mark, or 0 for the start of the task.", 0, maxStep)},
-			tool.Param{Name: "reason", Required: true, Schema: tool.Text("Which decision was wrong, what showed it, and what you will do instead.")},
-			tool.Param{Name: "learned", Schema: tool.Text("One or two sentences that hold for later work here, too: what does not work and what does. Kept as a draft lesson.")},
+			tool.Required("step_id",
+				tool.Int("Step to return to: N of a [step N] mark, or 0 for the start of the task.", 0, maxStep)),
+			tool.Required("reason",
+				tool.Text("Which decision was wrong, what showed it, and what you will do instead.")),
+			tool.Optional("learned", tool.Text("One or two sentences that hold for later work here, too: what does "+
+				"not work and what does. Kept as a draft lesson.")),
 		),
 		ReadOnly: true,
 		Ordered:  true,
@@ -74,12 +78,13 @@ type recall struct{}
 func (recall) Spec() tool.Spec {
 	return tool.Spec{
 		Name: RecallName,
-		Description: "Look something up in memory. query searches the knowledge cards of earlier tasks. op returns one operation of this " +
-			"task as recorded, such as a tool result that was replaced by a pointer (op 312). A long operation is returned in parts; from continues it.",
+		Description: "Look something up in memory. query searches the knowledge cards of earlier tasks. op returns " +
+			"one operation of this task as recorded, such as a tool result that was replaced by a pointer (op 312). " +
+			"A long operation is returned in parts; from continues it.",
 		Schema: tool.Params(
-			tool.Param{Name: "query", Schema: tool.Text("Text to search the cards for: an error message, a tool, a goal.")},
-			tool.Param{Name: "op", Schema: tool.Int("Number of the operation to return.", 1, maxStep)},
-			tool.Param{Name: "from", Schema: tool.Int("With op: byte to start at, as named by the previous part.", 0, maxStep)},
+			tool.Optional("query", tool.Text("Text to search the cards for: an error message, a tool, a goal.")),
+			tool.Optional("op", tool.Int("Number of the operation to return.", 1, maxStep)),
+			tool.Optional("from", tool.Int("With op: byte to start at, as named by the previous part.", 0, maxStep)),
 		),
 		ReadOnly: true,
 	}
@@ -98,7 +103,8 @@ func (recall) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	case env.Timeline == nil:
 		return tool.Errorf(tool.OutsideTask, "recall"), nil
 	case (a.Query == "") == (a.Op == 0):
-		return tool.Errorf("recall was not run: give either query (to search the cards) or op (to open an operation), not both."), nil
+		return tool.Errorf(
+			"recall was not run: give either query (to search the cards) or op (to open an operation), not both."), nil
 	}
 	text, err := env.Timeline.Recall(ctx, tool.Memory{Query: a.Query, Op: a.Op, From: a.From})
 	switch {

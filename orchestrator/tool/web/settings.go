@@ -31,7 +31,8 @@ func Load(path string, getenv func(string) string) (o Options, err error) {
 		return fail(err)
 	}
 	var f settings
-	if err := userfile.Load(path, data, &f, "the keys are allow, a list of addresses, and search with engine, url and key"); err != nil {
+	if err := userfile.Load(path, data, &f,
+		"the keys are allow, a list of addresses, and search with engine, url and key"); err != nil {
 		return o, err
 	}
 	if o.Allow, err = ParseAllow(f.Allow); err != nil {
