@@ -28,7 +28,8 @@ type Sessions struct {
 	database bool           // opencode has one here, which is not read
 }
 
-const inDatabase = "opencode keeps its sessions in a database: write one to a file with 'opencode export ID > FILE' and name the file"
+const inDatabase = "opencode keeps its sessions in a database: write one to a file with 'opencode export ID > FILE' " +
+	"and name the file"
 
 // FindSessions lists the files that arguments name: an agent, and files or folders. all
 // means the sessions of every directory.
@@ -72,8 +73,8 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 		}
 		src.Named = append(src.Named, arg)
 		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
-			name := strings.TrimSuffix(path, ".gz")
-			if err == nil && !d.IsDir() && (path == arg || strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".json")) {
+			ext := filepath.Ext(strings.TrimSuffix(path, ".gz"))
+			if err == nil && !d.IsDir() && (path == arg || ext == ".jsonl" || ext == ".json") {
 				src.Paths = append(src.Paths, path)
 			}
 			return err
@@ -155,7 +156,9 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 			if n > maxDamage {
 				more = fmt.Sprintf("; and %d more", n-maxDamage)
 			}
-			b.Damaged = append(b.Damaged, fmt.Sprintf("%s: %s left out: %s%s", path, quote.Number(n, "damaged part"), strings.Join(s.Damage[:min(n, maxDamage)], "; "), more))
+			parts := strings.Join(s.Damage[:min(n, maxDamage)], "; ")
+			b.Damaged = append(b.Damaged,
+				fmt.Sprintf("%s: %s left out: %s%s", path, quote.Number(n, "damaged part"), parts, more))
 		}
 	}
 	return b, nil
@@ -172,7 +175,8 @@ func (b Batch) String() string {
 			}
 		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s in %s, %s", agent, quote.Number(n, "session"), quote.Number(len(dirs), "directory"), quote.Number(steps, "new step")))
+			parts = append(parts, fmt.Sprintf("%s: %s in %s, %s", agent, quote.Number(n, "session"),
+				quote.Number(len(dirs), "directory"), quote.Number(steps, "new step")))
 		}
 	}
 	add := func(n int, format string) {
@@ -203,7 +207,8 @@ func (r Report) String() string {
 	for _, s := range r.Sessions {
 		all.Steps, all.Repairs = all.Steps+s.Steps, all.Repairs+s.Repairs
 	}
-	return fmt.Sprintf("%s of %s imported, %s", quote.Number(all.Steps, "step"), quote.Number(len(r.Sessions), "session"),
+	return fmt.Sprintf("%s of %s imported, %s", quote.Number(all.Steps, "step"),
+		quote.Number(len(r.Sessions), "session"),
 		quote.Number(all.Repairs, "repair"))
 }
 
@@ -222,7 +227,8 @@ func (im *Importer) ImportAll(ctx context.Context, b Batch, progress func(done, 
 			continue
 		}
 		if err != nil {
-			return r, fmt.Errorf("import stopped after %d of %d sessions, which stay; run it again to continue: %w", i, len(b.Todo), err)
+			return r, fmt.Errorf("import stopped after %d of %d sessions, which stay; run it again to continue: %w", i,
+				len(b.Todo), err)
 		}
 		r.Sessions = append(r.Sessions, done)
 	}

@@ -48,7 +48,8 @@ func LogError(h taskdir.Home, what string, err error) {
 		return // the error cannot be reported
 	}
 	defer f.Close()
-	fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), what, strings.Join(strings.Fields(err.Error()), " "))
+	fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), what,
+		strings.Join(strings.Fields(err.Error()), " "))
 }
 
 // Findings lists what doctor says of recordings, a line each: why other agents are not
@@ -64,13 +65,16 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	}
 	if data, err := os.ReadFile(Log(h)); err == nil {
 		all := strings.Split(strings.TrimSpace(string(data)), "\n")
-		lines = append(lines, fmt.Sprintf("other agents: %s of hooks in %s, which you can delete; the last: %s", quote.Number(len(all), "error"), Log(h), cmp.Or(all[len(all)-1], "not written, the disk was full")))
+		lines = append(lines, fmt.Sprintf("other agents: %s of hooks in %s, which you can delete; the last: %s",
+			quote.Number(len(all), "error"), Log(h), cmp.Or(all[len(all)-1], "not written, the disk was full")))
 	}
 	if n := waiting(h); n > 0 {
-		lines = append(lines, fmt.Sprintf("other agents: %s not recorded yet; the next hook in the same directory records what waits there", quote.Number(n, "event")))
+		lines = append(lines, fmt.Sprintf("other agents: %s not recorded yet; the next hook in the same directory "+
+			"records what waits there", quote.Number(n, "event")))
 	}
 	if n := otherRecorders(h, program); n > 0 {
-		lines = append(lines, fmt.Sprintf("other agents: %s of another build of this program; the next hook in the same directory replaces it", quote.Number(n, "recorder")))
+		lines = append(lines, fmt.Sprintf("other agents: %s of another build of this program; the next hook in the "+
+			"same directory replaces it", quote.Number(n, "recorder")))
 	}
 	return lines
 }

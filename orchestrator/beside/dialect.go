@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,7 +22,8 @@ var geminiEvents = map[string]string{
 
 // contextual lists the events whose reply can add to the agent's context.
 var contextual = map[sessions.Agent][]string{
-	sessions.Claude:   {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"},
+	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
+		"PostToolBatch"},
 	sessions.Codex:    {"SessionStart", "UserPromptSubmit", "PostToolUse"},
 	sessions.OpenCode: {"UserPromptSubmit", "PostToolUse", "PostToolUseFailure"},
 	sessions.Gemini:   {"SessionStart", "UserPromptSubmit", "PostToolUse"},
@@ -79,9 +81,7 @@ func decodeEvent(agent sessions.Agent, data []byte) (*event, error) {
 	e.Native = e.Name
 	switch agent {
 	case sessions.Gemini:
-		if name := geminiEvents[e.Name]; name != "" {
-			e.Name = name
-		}
+		e.Name = cmp.Or(geminiEvents[e.Name], e.Name)
 		e.Prompt, e.LastAnswer = sessions.WithoutOwn(sessions.Text(f.Prompt)), f.PromptResponse
 		if e.ToolName != "" {
 			e.ToolUseID = geminiCall(e) + "_" + strings.Map(digits, f.Timestamp)

@@ -19,7 +19,6 @@ type event struct {
 	Agent          sessions.Agent  `json:"-"`
 	SessionID      string          `json:"session_id"`
 	TranscriptPath string          `json:"transcript_path"`
-	Cwd            string          `json:"cwd"`
 	Name           string          `json:"hook_event_name"`
 	Native         string          `json:"-"`      // the agent's name for it
 	Source         string          `json:"source"` // of SessionStart: "compact" after a compaction
@@ -117,7 +116,6 @@ func (e *event) model() string {
 // rollout is what a line of Codex's rollout says of a call.
 type rollout struct {
 	Payload struct {
-		Type   string          `json:"type"`
 		CallID string          `json:"call_id"`
 		Output json.RawMessage `json:"output"`
 		Item   struct {

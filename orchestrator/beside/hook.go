@@ -38,7 +38,8 @@ const Wait = 1500 * time.Millisecond
 // the directory's recorder records it; recorders starts one if there is none. If recorders is
 // nil or cannot start one, Hook records the event itself. answer is called with the reply, if
 // there is one; if it fails because the agent no longer waits, the next reply repeats this one.
-func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, recorders *Recorders, answer func([]byte) error) error {
+func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, recorders *Recorders,
+	answer func([]byte) error) error {
 	h, until := svc.Home, time.Now().Add(Wait-replyTime)
 	data, of, err := readEvent(in)
 	if err != nil {
@@ -52,7 +53,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 		reply, err := cutReply(svc, recordedIn(h, agent, of.SessionID, dir))
 		return errors.Join(err, answer(reply))
 	}
-	event := eventName(agent)
+	event := fmt.Sprintf("%020d-%d-%s%s", time.Now().UnixNano(), os.Getpid(), agent, eventEnding) // they sort by time
 	if err := errors.Join(spool(svc, dir, event, data), rememberSession(h, agent, of.SessionID, dir)); err != nil {
 		return err
 	}
@@ -80,7 +81,8 @@ func (e *event) mayAdd() bool { return slices.Contains(contextual[e.Agent], e.Na
 func root(h taskdir.Home, agent sessions.Agent, e head) string {
 	dir, err := session.RealDir(e.Cwd)
 	if began := beganIn(h, agent, e.SessionID); began != "" {
-		if _, gone := os.Stat(began); err != nil || !errors.Is(gone, os.ErrNotExist) || strings.HasPrefix(began, dir+"/") {
+		_, gone := os.Stat(began)
+		if err != nil || !errors.Is(gone, os.ErrNotExist) || strings.HasPrefix(began, dir+"/") {
 			return began
 		}
 	}
@@ -126,7 +128,8 @@ func recordedIn(h taskdir.Home, agent sessions.Agent, id, dir string) string {
 	for n := 2; ; n++ {
 		st, err := taskdir.ReadState(h, task)
 		damaged := errors.Is(err, opstream.ErrCorrupt)
-		if err != nil && !damaged || err == nil && st.Opened.Dir == dir && !st.Opened.Origin.Imported() && h.CheckOwn(&st.Opened) == nil {
+		here := err == nil && st.Opened.Dir == dir && h.CheckOwn(&st.Opened) == nil
+		if err != nil && !damaged || here && !st.Opened.Origin.Imported() {
 			return task
 		}
 		task = numbered(agent, id, n)
@@ -239,13 +242,6 @@ func save(h taskdir.Home, task string, k delivered) {
 	}
 }
 
-// MarkDelivered records that the agent was shown everything up to an operation.
-func MarkDelivered(h taskdir.Home, task string, seq uint64) {
-	k := readDelivered(h, task)
-	k.Seq = seq
-	save(h, task, k)
-}
-
 // Planning reports whether the agent of a session is in plan mode.
 func Planning(h taskdir.Home, task string) bool { return readDelivered(h, task).Mode == "plan" }
 
@@ -260,18 +256,8 @@ func fit(text string) string {
 // sessionFile is the file that names the folder of a session and its directory; empty for a
 // session whose id cannot be part of a file's name.
 func sessionFile(h taskdir.Home, agent sessions.Agent, id string) string {
-	for _, c := range id {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return ""
-		}
-	}
-	if len(id) > 100 {
+	if len(id) > 100 || quote.Word(id) != id {
 		return ""
 	}
 	return filepath.Join(all(h), "sessions", string(agent)+"_"+id)
-}
-
-// eventName makes the name of an event's file. The names sort by time.
-func eventName(agent sessions.Agent) string {
-	return fmt.Sprintf("%020d-%d-%s%s", time.Now().UnixNano(), os.Getpid(), agent, eventEnding)
 }

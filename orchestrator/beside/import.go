@@ -175,9 +175,10 @@ func (im *Importer) open(ctx context.Context, s *sessions.Session, file string) 
 	}
 	if err == nil && w.state.Last == 0 {
 		err = w.begin(ctx, s, &op.TaskOpened{
-			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: keptStore(h, task), Model: s.Model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
-			Encoding: row.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
-			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version, Began: s.Start},
+			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: keptStore(h, task), KB: h.KnowledgeBase(),
+			Model: s.Model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
+			Program: im.svc.Program(),
+			Origin:  &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version, Began: s.Start},
 		})
 	}
 	if err != nil {
@@ -213,7 +214,8 @@ func (w *stream) begin(ctx context.Context, s *sessions.Session, opened *op.Task
 func (w *stream) check(s *sessions.Session) (int, error) {
 	had := w.state.Steps.CountEnded()
 	if had > len(s.Steps) {
-		return 0, fmt.Errorf("%w: %d steps, of which it holds %d now; what was imported stays", ErrChanged, had, len(s.Steps))
+		return 0, fmt.Errorf("%w: %d steps, of which it holds %d now; what was imported stays", ErrChanged,
+			had, len(s.Steps))
 	}
 	for i := range had {
 		var now []string
@@ -221,7 +223,8 @@ func (w *stream) check(s *sessions.Session) (int, error) {
 			now = append(now, c.Tool)
 		}
 		if was := w.state.Steps.At(i + 1).Calls; !slices.Equal(was, now) {
-			return 0, fmt.Errorf("%w: step %d has the calls %v, and had %v; what was imported stays", ErrChanged, i+1, now, was)
+			return 0, fmt.Errorf("%w: step %d has the calls %v, and had %v; what was imported stays", ErrChanged,
+				i+1, now, was)
 		}
 	}
 	return had, nil
@@ -236,7 +239,8 @@ func (w *stream) step(ctx context.Context, s *sessions.Session, i int) error {
 			bodies = append(bodies, &op.UserSaid{Text: text, Source: op.SourceRequest})
 		}
 	}
-	reply := &op.ModelReplied{Text: st.Text, Finish: "stop", Model: s.Model, Usage: op.Usage{Prompt: st.Usage.Prompt, Completion: st.Usage.Completion}}
+	usage := op.Usage{Prompt: st.Usage.Prompt, Completion: st.Usage.Completion}
+	reply := &op.ModelReplied{Text: st.Text, Finish: "stop", Model: s.Model, Usage: usage}
 	var results []op.Body
 	for n, c := range st.Calls {
 		id := cmp.Or(c.ID, fmt.Sprintf("call_%d", n))
@@ -254,7 +258,8 @@ func (w *stream) step(ctx context.Context, s *sessions.Session, i int) error {
 }
 
 func called(id string, c *sessions.Call) *op.ToolCalled {
-	return &op.ToolCalled{Call: id, Name: c.Tool, Args: c.Args, Changes: len(c.Writes) > 0 || op.Acts(c.Tool) == op.RunsShell}
+	changes := len(c.Writes) > 0 || op.Acts(c.Tool) == op.RunsShell
+	return &op.ToolCalled{Call: id, Name: c.Tool, Args: c.Args, Changes: changes}
 }
 
 func returned(id string, c *sessions.Call) *op.ToolReturned {

@@ -27,7 +27,8 @@ func Checkpoint(ctx context.Context, svc *session.Service, task, note string) (s
 
 // Jump makes a jump. In a session that another agent works in it is refused with ErrCallOpen
 // while a session of the directory has a call under way.
-func Jump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested, c session.Client) (session.Jumped, error) {
+func Jump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested, c session.Client) (
+	session.Jumped, error) {
 	end, err := noCall(ctx, svc, task, dir)
 	if err != nil {
 		return session.Jumped{}, err
@@ -38,7 +39,8 @@ func Jump(ctx context.Context, svc *session.Service, task, dir string, j op.Jump
 
 // Restore restores files of a task alone. In a session that another agent works in it is
 // refused as a jump is.
-func Restore(ctx context.Context, svc *session.Service, task, name string, o worldstate.RestoreOptions) (worldstate.Result, []string, error) {
+func Restore(ctx context.Context, svc *session.Service, task, name string, o worldstate.RestoreOptions) (
+	worldstate.Result, []string, error) {
 	end, err := noCall(ctx, svc, task, "")
 	if err != nil {
 		return worldstate.Result{}, nil, err
@@ -63,7 +65,8 @@ func noCall(ctx context.Context, svc *session.Service, task, dir string) (end fu
 	}
 	calls, err := callsUnderWay(svc.Home, p.dir)
 	for other, c := range calls {
-		err = fmt.Errorf("%w: %s of %s; go back when it has returned; a call whose agent was killed counts for an hour", runtime.ErrCallOpen, c.Call, other)
+		err = fmt.Errorf("%w: %s of %s; go back when it has returned; a call whose agent was killed counts for an hour",
+			runtime.ErrCallOpen, c.Call, other)
 	}
 	if err != nil {
 		end()

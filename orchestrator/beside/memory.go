@@ -36,7 +36,9 @@ func JumpText(svc *session.Service, task string, after uint64) (string, error) {
 			text += p + "\n\n"
 		}
 	}
-	MarkDelivered(svc.Home, task, after) // hooks do not repeat it
+	k := readDelivered(svc.Home, task)
+	k.Seq = after // hooks do not repeat it
+	save(svc.Home, task, k)
 	return forOthers(text), err
 }
 
@@ -72,7 +74,8 @@ const bytesPerToken = 4
 
 // Recall searches the cards that a task in a directory may be shown, and quotes them
 // as data within a number of bytes.
-func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowledgebase.Query, size int) (string, error) {
+func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowledgebase.Query, size int) (
+	string, error) {
 	hits, err := svc.Recall(ctx, dir, task, q)
 	if err != nil {
 		return "", err
@@ -85,7 +88,8 @@ func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowl
 	return text, nil
 }
 
-// Facts words what a directory's repository showed in earlier tasks; empty if that is nothing, the fault if it cannot be read.
+// Facts words what a directory's repository showed in earlier tasks; empty if that is nothing, the fault if it cannot
+// be read.
 func Facts(svc *session.Service, dir string) string {
 	text, _, err := memory.TellFacts(svc.Home, dir)
 	if err != nil {

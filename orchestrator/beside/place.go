@@ -139,7 +139,8 @@ func (p *place) learn(environ []string) error {
 		return nil
 	}
 	p.environ = environ
-	more := slices.DeleteFunc(redact.FromEnviron(environ), func(s redact.Secret) bool { return slices.Contains(p.secrets, s) })
+	known := func(s redact.Secret) bool { return slices.Contains(p.secrets, s) }
+	more := slices.DeleteFunc(redact.FromEnviron(environ), known)
 	if len(more) == 0 {
 		return nil
 	}
@@ -176,7 +177,8 @@ func (p *place) drain(ctx context.Context) error {
 		}
 		p.unsure = false
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("event %q in %s was not recorded: %w", e.Name, filepath.Base(file), err))
+			failed = errors.Join(failed,
+				fmt.Errorf("event %q in %s was not recorded: %w", e.Name, filepath.Base(file), err))
 		}
 		if err := os.Remove(file); err != nil {
 			return errors.Join(failed, err)
@@ -198,7 +200,8 @@ func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 		LogError(h, string(e.Agent), fmt.Errorf("event %q was recorded without %s", e.Name, e.Odd))
 	}
 	if field := e.missingField(); field != "" {
-		LogError(h, string(e.Agent), fmt.Errorf("event %q has no %s: if this happens at each of them, its hooks have changed, and its sessions can be imported until this program is updated", e.Native, field))
+		LogError(h, string(e.Agent), fmt.Errorf("event %q has no %s: if this happens at each of them, its hooks have "+
+			"changed, and its sessions can be imported until this program is updated", e.Native, field))
 	}
 	if err := p.useModel(ctx, e.Model); err != nil {
 		return err
@@ -227,7 +230,9 @@ func (p *place) useModel(ctx context.Context, model string) error {
 	if err != nil {
 		return err
 	}
-	return p.task.Ledger.Record(ctx, &op.TaskResumed{Program: p.svc.Program(), Model: model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised})
+	return p.task.Ledger.Record(ctx, &op.TaskResumed{
+		Program: p.svc.Program(), Model: model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
+	})
 }
 
 // taskOf returns the task in which an event is recorded.
@@ -269,11 +274,12 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 	if err != nil {
 		return err
 	}
-	p.task, err = runtime.Create(ctx, h, runtime.New{Request: cmp.Or(e.Prompt, state.NoPrompt), TaskOpened: op.TaskOpened{
+	n := runtime.New{Request: cmp.Or(e.Prompt, state.NoPrompt), TaskOpened: op.TaskOpened{
 		Task: task, Dir: p.dir,
 		Model: cmp.Or(e.Model, string(e.Agent)), EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
 		Encoding: tokens.Estimate, Approval: "deny", Origin: &op.Origin{Agent: string(e.Agent), Session: e.SessionID},
-	}}, o)
+	}}
+	p.task, err = runtime.Create(ctx, h, n, o)
 	return err
 }
 
@@ -281,7 +287,8 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 // a session.
 func (p *place) eventWaits() bool {
 	files, err := spooled(p.svc.Home, p.dir)
-	return err != nil || slices.ContainsFunc(files, func(file string) bool { return file > p.current && !endsSession(file) })
+	waits := func(file string) bool { return file > p.current && !endsSession(file) }
+	return err != nil || slices.ContainsFunc(files, waits)
 }
 
 func endsSession(file string) bool {

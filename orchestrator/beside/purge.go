@@ -31,11 +31,15 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 	stores := map[string]bool{} // that another task uses
 	for _, t := range list {
 		stores[h.Store(t.Dir)] = false
-		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // a later session of that id is looked up anew
+		// a later session of that id is looked up anew
+		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil {
 			_ = os.Remove(sessionFile(h, sessions.Agent(t.Agent), st.Opened.Origin.Session))
 		}
-		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(deliveredFile(h, t.ID)), os.RemoveAll(filepath.Join(all(h), t.ID+".events")), os.RemoveAll(keptStore(h, t.ID))); err != nil {
-			return err
+		events := filepath.Join(all(h), t.ID+".events")
+		for _, path := range []string{h.Task(t.ID), deliveredFile(h, t.ID), events, keptStore(h, t.ID)} {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
 		}
 	}
 	if err := search.Remove(h); err != nil { // it has the words of the sessions
@@ -54,7 +58,8 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 	}
 	for store, used := range stores {
 		if used {
-			err = svc.CollectGarbage(ctx, session.Place{Store: store}, false, worldstate.GCOptions{}, func(worldstate.GCReport) {})
+			ignore := func(worldstate.GCReport) {}
+			err = svc.CollectGarbage(ctx, session.Place{Store: store}, false, worldstate.GCOptions{}, ignore)
 		} else {
 			err = errors.Join(os.RemoveAll(store), os.RemoveAll(folderOf(h, store)))
 		}

@@ -57,7 +57,6 @@ type request struct {
 
 // reply is a recorder's answer, a line of JSON.
 type reply struct {
-	OK    bool   `json:"ok"`
 	Reply []byte `json:"reply"` // for the agent
 	Ends  bool   `json:"ends"`  // the recorder is of another program, and ends
 }
@@ -83,7 +82,8 @@ func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) 
 		var rep reply
 		err := owned(socket)
 		if err == nil {
-			err = taskdir.Exchange(ctx, socket, request{Verb: eventVerb, Program: r.Program, Event: event, Environ: os.Environ()}, &rep)
+			req := request{Verb: eventVerb, Program: r.Program, Event: event, Environ: os.Environ()}
+			err = taskdir.Exchange(ctx, socket, req, &rep)
 		}
 		if err == nil && !rep.Ends {
 			return rep.Reply, nil
@@ -135,7 +135,8 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 		place:   place{svc: svc, dir: dir, socket: socket, unsure: true},
 		program: program, log: log, touched: make(chan struct{}, 1), end: end,
 	}
-	if err := os.WriteFile(filepath.Join(folder(svc.Home, dir), LockFile), []byte(program), 0o600); err != nil { // for otherRecorders
+	lock := filepath.Join(folder(svc.Home, dir), LockFile)
+	if err := os.WriteFile(lock, []byte(program), 0o600); err != nil { // for otherRecorders
 		return err
 	}
 	l, err := taskdir.Listen(socket)
@@ -161,7 +162,7 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 		}
 		timer.Stop()
 	}
-	if now, err := os.Lstat(socket); err == nil && os.SameFile(own, now) { // else the folder is another recorder's by now
+	if now, err := os.Lstat(socket); err == nil && os.SameFile(own, now) { // else another recorder has the folder
 		os.Remove(socket)
 	}
 	l.Close()
@@ -222,7 +223,7 @@ func (r *recorder) answer(req request, send func(any) error) {
 		if err = r.learn(req.Environ); err == nil {
 			err = r.record(context.Background(), req.Event, func(text []byte) error {
 				sent = true
-				return send(reply{OK: true, Reply: text})
+				return send(reply{Reply: text})
 			})
 		}
 	default:
@@ -231,7 +232,6 @@ func (r *recorder) answer(req request, send func(any) error) {
 	if err != nil {
 		r.log(err)
 	}
-	rep.OK = err == nil || req.Verb == eventVerb
 }
 
 // recording lists the folders of directories that have a running recorder.

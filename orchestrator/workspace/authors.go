@@ -69,13 +69,15 @@ func (p *Place) RecordWrites(paths []string, complete, command bool) {
 
 // beside returns the changes up to a snapshot, which calls of the task ran before, that are not
 // the calls' or may not be, and whether the authors are known. began is when the snapshot was.
-func (p *Place) beside(ctx context.Context, snap worldstate.Snapshot, began time.Time) (out []*op.WorldChanged, known bool, err error) {
+func (p *Place) beside(ctx context.Context, snap worldstate.Snapshot, began time.Time) (
+	out []*op.WorldChanged, known bool, err error) {
 	a := &p.authors
 	commands := p.Sandbox.writes.Drain()
 	parent := p.State().Opened.Parent
 	// What commands wrote is known only if the sandbox reported on each of them, and nobody else works for the
 	// task here.
-	known = a.begun > 0 && a.begun == a.noted && !a.crashed && !p.State().Subagents.InWorld() && (parent == nil || parent.Fork)
+	alone := !p.State().Subagents.InWorld() && (parent == nil || parent.Fork)
+	known = alone && a.begun > 0 && a.begun == a.noted && !a.crashed
 	since, tools := a.since, a.tools
 	a.reset(began)
 	// There are no two snapshots whose difference could be read.

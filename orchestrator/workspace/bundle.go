@@ -101,7 +101,8 @@ func (p *Place) bundledCommits(ctx context.Context) (text string) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(p.State().Git)) {
 		seen := p.State().Git[dir].Seen
-		if b, err := taskdir.ReadBody[*op.GitSeen](p.Journal.Log(), seen[len(seen)-1]); err == nil && b.Unbundled != "" {
+		b, err := taskdir.ReadBody[*op.GitSeen](p.Journal.Log(), seen[len(seen)-1])
+		if err == nil && b.Unbundled != "" {
 			text += fmt.Sprintf(" %sThe last commits did not come along: %s.", GitIn(dir), b.Unbundled)
 		}
 		for _, task := range tasks {
@@ -116,7 +117,8 @@ func (p *Place) bundledCommits(ctx context.Context) (text string) {
 					}
 				}
 			}
-			git := worldstate.GitCommand{Top: filepath.Join(p.Dir, dir), Stdin: strings.Join(slices.Collect(maps.Values(at)), "\n")}
+			ids := strings.Join(slices.Collect(maps.Values(at)), "\n")
+			git := worldstate.GitCommand{Top: filepath.Join(p.Dir, dir), Stdin: ids}
 			here, _ := git.Run(ctx, "cat-file", "--batch-check=%(objectname)") // the line of one that lacks says more
 			var lacks []string
 			for _, name := range slices.Sorted(maps.Keys(at)) {
@@ -125,8 +127,9 @@ func (p *Place) bundledCommits(ctx context.Context) (text string) {
 				}
 			}
 			if len(lacks) > 0 {
-				text += fmt.Sprintf(" %sCommits that the task made and the repository here lacks: %s. In a clone, this line fetches them, as refs/anamnesis/%s/refs/…:\n"+
-					"for b in %s/*; do git fetch --no-tags --no-prune \"$b\" '+*:refs/anamnesis/%s/*'; done\n",
+				text += fmt.Sprintf(" %sCommits that the task made and the repository here lacks: %s. In a clone, "+
+					"this line fetches them, as refs/anamnesis/%s/refs/…:\nfor b in %s/*; do git fetch --no-tags "+
+					"--no-prune \"$b\" '+*:refs/anamnesis/%s/*'; done\n",
 					GitIn(dir), notice.List(lacks, len(lacks)), task, shell.QuoteIfNeeded(folder), task)
 			}
 		}

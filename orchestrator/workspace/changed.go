@@ -60,7 +60,8 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 	}
 	seq, _ := p.Journal.Log().Last()
 	began := time.Now()
-	snap, replaced, err := p.save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)})
+	o := worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)}
+	snap, replaced, err := p.save(ctx, o)
 	if err != nil {
 		return snap, fmt.Errorf("%w: %w", ErrUnsaved, err)
 	}
@@ -106,8 +107,8 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 func (p *Place) author() string {
 	author := state.ChangedByUser
 	p.Journal.ReadQueue(func(queue []op.Op) {
-		begun := func(o op.Op) bool { _, ok := o.Body.(*op.JobStarted); return ok } // in the background, by a call of this reply
-		if p.State().AuthorUnknown() || slices.ContainsFunc(queue, begun) {
+		begun := func(o op.Op) bool { _, ok := o.Body.(*op.JobStarted); return ok }
+		if p.State().AuthorUnknown() || slices.ContainsFunc(queue, begun) { // by a call of this reply
 			author = state.ChangedUnknown
 		}
 	})
@@ -116,7 +117,8 @@ func (p *Place) author() string {
 
 // changeOf describes the change between two snapshots, without what equals a third one, if
 // given.
-func (p *Place) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+func (p *Place) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (
+	*op.WorldChanged, error) {
 	b := &op.WorldChanged{By: by, From: string(was), Or: string(or), To: string(snap.ID), Tree: snap.Tree}
 	if by == state.ChangedByAgent {
 		return b, nil
@@ -143,7 +145,8 @@ func describe(b *op.WorldChanged, list []worldstate.Change, during bool) {
 // changedMeanwhile describes what others changed while a jump or a restore moved the files
 // from source to target, possibly in an earlier process: the paths that equal neither. It
 // returns nil if there are none. The notice of the jump or the restore informs the model.
-func (p *Place) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+func (p *Place) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (
+	*op.WorldChanged, error) {
 	if Lost(snap) {
 		return nil, nil // a missing directory is not a deletion of each of its files
 	}
@@ -279,7 +282,10 @@ func (p *Place) Adopt(ctx context.Context, named bool) error {
 	}
 	was.Commit = cmp.Or(was.Commit, p.lastSaved())
 	seq, _ := p.Journal.Log().Last()
-	snap, err := p.World.Save(ctx, worldstate.SaveOptions{Message: "continued in a directory that the user named", Parent: was.Commit, Ref: fmt.Sprintf("changed-%d", seq)})
+	snap, err := p.World.Save(ctx, worldstate.SaveOptions{
+		Message: "continued in a directory that the user named",
+		Parent:  was.Commit, Ref: fmt.Sprintf("changed-%d", seq),
+	})
 	if err != nil || was.Commit == "" || snap.ID == was.Commit || Lost(snap) || snap.ParentLost != "" {
 		return err
 	}

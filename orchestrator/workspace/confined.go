@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -41,8 +42,11 @@ func (s *Sandbox) Get(ctx context.Context) (*guard.Sandbox, error) {
 		return nil, fmt.Errorf("sandbox of task %s: %w", s.ledger.ID, err)
 	}
 	if dirs := box.Exposes(); len(dirs) > 0 {
-		return nil, remedy.With(fmt.Errorf("sandbox of task %s: this system has neither user namespaces nor Landlock, so commands could read the program's state, with the streams and secrets of all tasks, in %s",
-			s.ledger.ID, strings.Join(dirs, ", ")), remedy.SandboxOff, "")
+		err := fmt.Errorf(
+			"sandbox of task %s: this system has neither user namespaces nor Landlock, so commands could "+
+				"read the program's state, with the streams and secrets of all tasks, in %s",
+			s.ledger.ID, strings.Join(dirs, ", "))
+		return nil, remedy.With(err, remedy.SandboxOff, "")
 	}
 	s.box, s.made = box, true
 	return box, nil
@@ -55,8 +59,8 @@ func (s *Sandbox) open(ctx context.Context, untried bool) (*guard.Sandbox, error
 		readable = []string{bundles} // after a take-over, the agent may fetch from them
 	}
 	return NewSandbox(ctx, h, guard.SandboxOptions{
-		Confine: s.Confinement(), World: s.dir, Writable: s.ledger.State().Opened.Writable, Temp: h.Temp(id), Quarantine: h.Quarantine(id),
-		Writes: &s.writes, Untried: untried, Readable: readable,
+		Confine: s.Confinement(), World: s.dir, Temp: h.Temp(id), Quarantine: h.Quarantine(id), Untried: untried,
+		Writable: s.ledger.State().Opened.Writable, Readable: readable, Writes: &s.writes,
 	})
 }
 
@@ -84,10 +88,7 @@ func (s *Sandbox) observes() bool {
 
 // Confinement returns how the task's commands are to be confined.
 func (s *Sandbox) Confinement() guard.Confinement {
-	if s.override != "" {
-		return s.override
-	}
-	return guard.Confinement(s.ledger.State().Opened.Sandbox)
+	return cmp.Or(s.override, guard.Confinement(s.ledger.State().Opened.Sandbox))
 }
 
 // Writable returns the directories beside the world that the task's commands may write.
@@ -172,7 +173,8 @@ func userDirs(h taskdir.Home) []string {
 	if u, err := user.Current(); err == nil {
 		dirs = append(dirs, u.HomeDir)
 	}
-	return slices.DeleteFunc(append(dirs, h.User, os.Getenv("XDG_RUNTIME_DIR")), func(dir string) bool { return dir == "" })
+	dirs = append(dirs, h.User, os.Getenv("XDG_RUNTIME_DIR"))
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
 // madeDir makes a directory and returns its path without links.

@@ -30,8 +30,9 @@ func Locate(h taskdir.Home, st *state.State, dir string) error {
 	if own := st.Opened.Dir; dir == "" {
 		err := h.CheckOwn(&st.Opened)
 		if real, linked := filepath.EvalSymlinks(own); err == nil && linked == nil && real != own {
-			err = remedy.With(fmt.Errorf("%w: task %s works in %s, which leads to another directory now, %s", ErrNoDirectory, st.Opened.Task, own, real),
-				remedy.Relocate, st.Opened.Task)
+			err = fmt.Errorf("%w: task %s works in %s, which leads to another directory now, %s", ErrNoDirectory,
+				st.Opened.Task, own, real)
+			err = remedy.With(err, remedy.Relocate, st.Opened.Task)
 		}
 		return err
 	}

@@ -28,7 +28,8 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 		target = worldstate.ID(r.FromCommit)
 	}
 	if target == "" {
-		return fmt.Sprintf("[FILES] No snapshot of this task's files has left the machine it worked on before. The files in %s are what was there.", p.Dir), nil
+		return fmt.Sprintf("[FILES] No snapshot of this task's files has left the machine it worked on before. The "+
+			"files in %s are what was there.", p.Dir), nil
 	}
 	res, err := p.World.RestoreTo(ctx, target, worldstate.RestoreOptions{
 		PlanOptions: worldstate.PlanOptions{OverwriteEdits: true}, Message: "before a task came from another machine",
@@ -40,10 +41,11 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("[FILES] This task continues on another machine. The files in %s are those of the end of step %d.", p.Dir, s.Current)
+	text := fmt.Sprintf("[FILES] This task continues on another machine. The files in %s are those of the "+
+		"end of step %d.", p.Dir, s.Current)
 	if len(lost) > 0 {
-		text += " These calls returned after that. What they changed in the directory is gone, what they did elsewhere is not. " +
-			"Do again what is still needed:\n- " +
+		text += " These calls returned after that. What they changed in the directory is gone, what they did " +
+			"elsewhere is not. Do again what is still needed:\n- " +
 			strings.Join(notice.FirstN(lost, notice.MaxListed), "\n- ") + "\n"
 	}
 	text += " Processes that ran, files that git ignores and files outside the directory did not come along."

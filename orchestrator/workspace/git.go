@@ -89,7 +89,8 @@ func (p *Place) GitDifferences(ctx context.Context, step int) (lines []string) {
 			line := fmt.Sprintf("%sHEAD was %s at that step; it is now %s", GitIn(dir), then, now)
 			out, err := git.Run(ctx, "rev-list", "--left-right", "--count", then.Commit+"..."+now.Commit)
 			if behind, ahead, ok := strings.Cut(out, "\t"); err == nil && ok {
-				line += strings.NewReplacer(", 0 ahead", "", ", 0 behind", "").Replace(fmt.Sprintf(", %s ahead, %s behind", ahead, behind))
+				counts := fmt.Sprintf(", %s ahead, %s behind", ahead, behind)
+				line += strings.NewReplacer(", 0 ahead", "", ", 0 behind", "").Replace(counts)
 			}
 			lines = append(lines, line+".")
 		}
@@ -105,7 +106,8 @@ func (p *Place) GitDifferences(ctx context.Context, step int) (lines []string) {
 			lines = append(lines, GitIn(dir)+"Other references differ, too: "+notice.List(others, len(others))+".")
 		}
 		if then.Unread+now.Unread == "" && then.Staged != now.Staged {
-			lines = append(lines, fmt.Sprintf("%sThe index had %d staged files; it has %d now.", GitIn(dir), strings.Count(then.Staged, "\x00"), strings.Count(now.Staged, "\x00")))
+			lines = append(lines, fmt.Sprintf("%sThe index had %d staged files; it has %d now.", GitIn(dir),
+				strings.Count(then.Staged, "\x00"), strings.Count(now.Staged, "\x00")))
 		}
 	}
 	return lines

@@ -129,7 +129,8 @@ const maxJumpRestores = 2
 
 // moveFiles restores the files of a jump's target, and returns what stays different and which
 // restored files lost attributes.
-func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *RestorePlan) (kept, lost []worldstate.Skip, err error) {
+func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *RestorePlan) (
+	kept, lost []worldstate.Skip, err error) {
 	if planned != nil && planned.Plan.Hash != j.Plan {
 		return nil, nil, fmt.Errorf("restore the world of step %d: the plan made is not the one intended", j.To)
 	}
@@ -142,7 +143,8 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 		kept = planned.Plan.Keep
 		if !planned.Plan.Empty() { // otherwise an earlier process restored it
 			var res worldstate.Result
-			if res, err = p.examined(ctx, func() (worldstate.Result, error) { return p.World.Restore(ctx, planned.Plan) }); err == nil {
+			res, err = p.examined(ctx, func() (worldstate.Result, error) { return p.World.Restore(ctx, planned.Plan) })
+			if err == nil {
 				err = p.World.Sync() // the end of a jump is recorded when it is durable
 			}
 			kept, lost = res.Kept, append(lost, res.LostAttributes...)
@@ -160,7 +162,8 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 // examined restores files by move. A file that was harmless when its snapshot was taken can be
 // one that git runs by now: an ignored HEAD, which no snapshot has, makes a directory one of git's.
 // A recorded session's commands are not ours to examine.
-func (p *Place) examined(ctx context.Context, move func() (worldstate.Result, error)) (res worldstate.Result, err error) {
+func (p *Place) examined(ctx context.Context, move func() (worldstate.Result, error)) (
+	res worldstate.Result, err error) {
 	if p.State().Opened.Origin != nil {
 		return move()
 	}
@@ -183,7 +186,8 @@ func (p *Place) planMove(ctx context.Context, j *state.Jumping) (*RestorePlan, e
 	}
 	w := new(RestorePlan)
 	w.Source, err = p.World.Save(ctx, worldstate.SaveOptions{
-		Message: fmt.Sprintf("during the jump to step %d", j.To), Parent: worldstate.ID(j.FromCommit), Ref: fmt.Sprintf("pre-jump-%d", p.State().Last),
+		Message: fmt.Sprintf("during the jump to step %d", j.To), Parent: worldstate.ID(j.FromCommit),
+		Ref: fmt.Sprintf("pre-jump-%d", p.State().Last),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
@@ -200,13 +204,15 @@ func (p *Place) planMove(ctx context.Context, j *state.Jumping) (*RestorePlan, e
 
 // afterJump saves the world after a jump if it differs from the target, and returns what the
 // user has changed since the jump's intent.
-func (p *Place) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (SavedWorld, *op.WorldChanged, error) {
+func (p *Place) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (
+	SavedWorld, *op.WorldChanged, error) {
 	after := SavedWorld{Step: j.To, Commit: worldstate.ID(j.ToCommit)}
 	if len(kept) == 0 {
 		return after, nil, nil
 	}
 	s, err := p.World.Save(ctx, worldstate.SaveOptions{
-		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.Commit, Ref: fmt.Sprintf("jumped-%d", j.Seq),
+		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.Commit,
+		Ref: fmt.Sprintf("jumped-%d", j.Seq),
 	})
 	if err != nil {
 		return after, nil, fmt.Errorf("save the world after the jump to step %d: %w", j.To, err)
@@ -227,7 +233,8 @@ const keptAbandoned = "the restore was abandoned"
 func (p *Place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
 	plan, err := p.World.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
 	if err != nil {
-		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + quote.OneLine(err.Error(), notice.MaxDelivered)}}
+		why := "; what differs could not be found out: " + quote.OneLine(err.Error(), notice.MaxDelivered)
+		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + why}}
 	}
 	kept := plan.Keep
 	for _, path := range append(plan.Write, plan.Delete...) {
@@ -239,7 +246,8 @@ func (p *Place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.S
 // changedBy lists the paths that a jump changed, computed from the commits before and after
 // it, so that a jump finished after a crash reports all its changes. Paths that were not
 // restored are omitted.
-func (p *Place) changedBy(ctx context.Context, j *state.Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
+func (p *Place) changedBy(ctx context.Context, j *state.Jumping, after worldstate.ID, kept []worldstate.Skip) (
+	[]worldstate.Change, error) {
 	changes, err := p.World.Diff(ctx, worldstate.ID(j.FromCommit), after)
 	if err != nil {
 		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
@@ -253,7 +261,8 @@ func (p *Place) changedBy(ctx context.Context, j *state.Jumping, after worldstat
 
 // RestoreFiles restores a snapshot's files for a user, and records it: the intent before the
 // first file is moved, the result after the last. If nothing moves, nothing is recorded.
-func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string, o worldstate.RestoreOptions) (worldstate.Result, error) {
+func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string, o worldstate.RestoreOptions) (
+	worldstate.Result, error) {
 	keep := context.WithoutCancel(ctx)
 	step := p.StepAt(id, name)
 	if err := p.keepEdits(keep, step, &o); err != nil {
@@ -280,7 +289,8 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 		return res, err
 	}
 	b := resultOf(r)
-	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), notice.FirstN(notice.Skips(res.Kept), notice.MaxListed)
+	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), notice.FirstN(notice.Skips(res.Kept),
+		notice.MaxListed)
 	b.LostAttributes = notice.FirstN(notice.Skips(res.LostAttributes), notice.MaxListed)
 	b.Notice = notice.Restored(b, p.State().Current, res)
 	return res, p.recordRestored(keep, r, b, res.Kept)
@@ -307,9 +317,11 @@ func (p *Place) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOp
 // recordRestored records the end of a restore and the world after it: later differences count
 // as changes. Paths that the user chose, and what they changed meanwhile, are theirs from now
 // on. If the world cannot be saved, the snapshot before is the base.
-func (p *Place) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored, kept []worldstate.Skip) error {
+func (p *Place) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored,
+	kept []worldstate.Skip) error {
 	s, err := p.World.Save(ctx, worldstate.SaveOptions{
-		Message: "after the user restored files", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", p.State().Last),
+		Message: "after the user restored files", Parent: worldstate.ID(r.FromCommit),
+		Ref: fmt.Sprintf("restored-%d", p.State().Last),
 	})
 	if err != nil {
 		return p.Record(ctx, b)
@@ -339,7 +351,8 @@ func resultOf(r *op.RestoreIntended) *op.WorldRestored {
 // world before it, which includes all changes since. No file is moved.
 func (p *Place) TellRestore(ctx context.Context) error {
 	r := p.State().World.Restoring
-	back, err := p.World.Plan(ctx, worldstate.ID(r.FromCommit), &worldstate.PlanOptions{Paths: r.Paths, OverwriteEdits: true})
+	o := worldstate.PlanOptions{Paths: r.Paths, OverwriteEdits: true}
+	back, err := p.World.Plan(ctx, worldstate.ID(r.FromCommit), &o)
 	if errors.Is(err, worldstate.ErrUnfinished) {
 		return fmt.Errorf("look what became of the restore to %.12s: %w", r.ToCommit, err)
 	}
@@ -357,7 +370,8 @@ func (p *Place) TellRestore(ctx context.Context) error {
 	switch {
 	case errors.Is(err, worldstate.ErrNoPath): // in neither world: it had no effect
 	case err != nil: // the store is damaged; the task continues
-		b.Notice = notice.Restored(b, p.State().Current, res) + fmt.Sprintf("\nWhat it changed could not be found out: %v.", err)
+		b.Notice = notice.Restored(b, p.State().Current, res) +
+			fmt.Sprintf("\nWhat it changed could not be found out: %v.", err)
 	case b.Written+b.Deleted > 0:
 		b.Notice = notice.Restored(b, p.State().Current, res)
 	}

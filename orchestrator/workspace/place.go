@@ -108,7 +108,8 @@ type Place struct {
 
 // NewPlace returns the place of a task that works in a directory.
 func NewPlace(d *Directory, l *journal.Ledger, o Options) *Place {
-	return &Place{Ledger: l, Directory: d, Options: o, Sandbox: &Sandbox{ledger: l, dir: d.Dir, override: o.Confine}, git: make(map[string]*worldstate.GitReader)}
+	box := &Sandbox{ledger: l, dir: d.Dir, override: o.Confine}
+	return &Place{Ledger: l, Directory: d, Options: o, Sandbox: box, git: make(map[string]*worldstate.GitReader)}
 }
 
 // Fork copies the present world for a subagent.

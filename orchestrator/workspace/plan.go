@@ -24,7 +24,10 @@ func EditsAfter(s *state.State, stream taskdir.Stream, step int) ([]worldstate.E
 		if err != nil {
 			return nil, fmt.Errorf("read what the user changed: %w", err)
 		}
-		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Only: b.Only, Unknown: b.By != state.ChangedByUser})
+		out = append(out, worldstate.Edit{
+			From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To),
+			Only: b.Only, Unknown: b.By != state.ChangedByUser,
+		})
 	}
 	return out, nil
 }
@@ -89,7 +92,8 @@ func EditsIn(s *state.State, stream taskdir.Stream, step int) ([]worldstate.Edit
 
 // PlanSince plans. If the store has lost the base, it plans from the newest whole snapshot
 // before it; if there is none, every path that differs from the target stays.
-func PlanSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o worldstate.PlanOptions, before iter.Seq[worldstate.ID]) (worldstate.Plan, error) {
+func PlanSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o worldstate.PlanOptions,
+	before iter.Seq[worldstate.ID]) (worldstate.Plan, error) {
 	plan, err := w.Plan(ctx, target, &o)
 	lost := plan.BaseLost
 	if err != nil || lost == "" {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,8 @@ func ReadableFor(s *state.State, stream taskdir.Stream, j op.JumpRequested, know
 	for _, r := range ranges {
 		for rec, err := range stream.Since(r.First - 1) {
 			if err != nil {
-				return remedy.With(fmt.Errorf("ops %s, which it has to read, cannot be read: %w", r, err), remedy.RestoreFiles, s.Opened.Task)
+				return remedy.With(fmt.Errorf("ops %s, which it has to read, cannot be read: %w", r, err),
+					remedy.RestoreFiles, s.Opened.Task)
 			}
 			if rec.Seq >= r.Last {
 				break
@@ -100,12 +102,10 @@ func Resolve(ctx context.Context, h taskdir.Home, w *worldstate.World, task, nam
 		if err == nil {
 			defer r.Close()
 		}
-		if err == nil && sameStore(h.StoreOf(&st.Opened), w) && id >= 0 && id < st.Steps.Len() && st.Steps.At(id).Saved {
+		here := err == nil && sameStore(h.StoreOf(&st.Opened), w)
+		if here && id >= 0 && id < st.Steps.Len() && st.Steps.At(id).Saved {
 			commits, _, err := Commits(r, st, w, id)
-			if err != nil {
-				return "", err
-			}
-			return commits[0], nil
+			return commits[0], err
 		}
 	}
 	return w.Resolve(ctx, name)
@@ -121,7 +121,8 @@ func sameStore(store string, w *worldstate.World) bool {
 // ids it returns those of all steps. If a line of the stream is damaged, the snapshots of the
 // task's world replace it, unless world is nil; overcome describes the first such damage.
 // Unreadable ones are empty, and err is the first of their errors.
-func Commits(stream taskdir.Stream, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
+func Commits(stream taskdir.Stream, s *state.State, world *worldstate.World, ids ...int) (
+	commits []worldstate.ID, overcome string, err error) {
 	if ids == nil {
 		for id := range s.Steps.Len() {
 			ids = append(ids, id)
@@ -132,9 +133,7 @@ func Commits(stream taskdir.Stream, s *state.State, world *worldstate.World, ids
 	for i, id := range ids {
 		w, err := WorldAt(stream, s, id)
 		if ref, ok := WorldByName(world, s.Opened.Task, s, id, err); ok {
-			if overcome == "" {
-				overcome = err.Error()
-			}
+			overcome = cmp.Or(overcome, err.Error())
 			w, err = ref, nil
 		}
 		if out[i] = w.Commit; first == nil {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,11 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	changed = slices.Compact(changed)
 	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
 	if id > 0 {
-		p.Autorun = append(p.Autorun, slices.DeleteFunc(slices.Clone(changed), func(path string) bool { return autorun.By(path, false) == "" })...)
+		for _, path := range changed {
+			if autorun.By(path, false) != "" {
+				p.Autorun = append(p.Autorun, path)
+			}
+		}
 	}
 	b.IgnoredGone = notice.FirstN(append(gone, snap.IgnoredGone...), notice.MaxListed)
 	b.Unobserved = !known && len(changed) > 0
@@ -113,7 +118,8 @@ const byReplaced = "another directory at this path"
 
 // save saves the world. If another directory was put at its path, replaced is true, and that one
 // is the world from now on: no call of the task is known to have made what is in it.
-func (p *Place) save(ctx context.Context, o worldstate.SaveOptions) (snap worldstate.Snapshot, replaced bool, err error) {
+func (p *Place) save(ctx context.Context, o worldstate.SaveOptions) (
+	snap worldstate.Snapshot, replaced bool, err error) {
 	snap, err = p.World.Save(ctx, o)
 	if replaced = errors.Is(err, worldstate.ErrReplaced); replaced {
 		p.World.Accept()
@@ -128,9 +134,7 @@ var errLate = errors.New("the agent went on before the directory was saved")
 // saveMixed records the end of a step in which another program may also have changed files.
 // The authors are unknown, so that jumps keep all changes.
 func (p *Place) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate.Snapshot, other string) error {
-	if p.seen.Commit == "" {
-		p.seen.Commit = p.lastSaved()
-	}
+	p.seen.Commit = cmp.Or(p.seen.Commit, p.lastSaved())
 	if p.seen.Commit == "" || snap.ParentLost != "" || Lost(snap) { // there is nothing to compare with
 		b.Commit, b.Tree, b.Error = "", "", "mixed with changes of "+other
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", p.State().Steps.Next(), b.Error)

@@ -32,7 +32,10 @@ type Point struct {
 // first makes the copy, with the prompt as its next message, and the second opens it.
 func (p Point) Commands(prompt string) (copies, opens []string) {
 	prompt += "\n\nCall no tool now. Reply in one line what you will do next."
-	return []string{"claude", "-p", "--resume", p.Session, "--resume-session-at", p.Message, "--fork-session", "--session-id", p.Copy, prompt},
+	return []string{
+			"claude", "-p", "--resume", p.Session, "--resume-session-at", p.Message, "--fork-session", "--session-id",
+			p.Copy, prompt,
+		},
 		[]string{"claude", "--resume", p.Copy}
 }
 
@@ -75,7 +78,8 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 	}
 	o := st.Opened.Origin
 	if o == nil || o.Agent != string(sessions.Claude) {
-		return p, remedy.With(session.Usagef("task %s: only a session of Claude Code can be continued at a step", task), remedy.JumpAlone, "")
+		return p, remedy.With(session.Usagef("task %s: only a session of Claude Code can be continued at a step", task),
+			remedy.JumpAlone, "")
 	}
 	ids, err := callsOf(svc, task)
 	if err != nil {
@@ -85,15 +89,18 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 		step = st.Steps.At(step).Parent
 	}
 	if len(ids[step]) == 0 {
-		return p, remedy.With(session.Usagef("task %s: no call of the agent comes before this step; start claude again", task), remedy.JumpAlone, "")
+		return p, remedy.With(session.Usagef("task %s: no call of the agent comes before this step; start claude again",
+			task), remedy.JumpAlone, "")
 	}
 	files, err := sessions.Find(sessions.Claude, getenv("HOME"), getenv)
 	if err != nil {
 		return p, err
 	}
-	i := slices.IndexFunc(files, func(f string) bool { return strings.TrimSuffix(filepath.Base(f), ".jsonl") == o.Session })
+	i := slices.IndexFunc(files,
+		func(f string) bool { return strings.TrimSuffix(filepath.Base(f), ".jsonl") == o.Session })
 	if i < 0 {
-		return p, remedy.With(session.Usagef("task %s: the file of session %s is not among those of Claude Code", task, o.Session), remedy.JumpAlone, "")
+		return p, remedy.With(session.Usagef("task %s: the file of session %s is not among those of Claude Code", task,
+			o.Session), remedy.JumpAlone, "")
 	}
 	data, err := os.ReadFile(files[i])
 	if err != nil {
