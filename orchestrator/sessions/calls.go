@@ -26,7 +26,8 @@ const (
 
 // toolNames maps the agents' tools to ours, by their names in lower case.
 var toolNames = map[string]string{
-	"bash": bash, "exec_command": bash, "shell": bash, "shell_command": bash, "local_shell": bash, "run_shell_command": bash,
+	"bash": bash, "exec_command": bash, "shell": bash, "shell_command": bash,
+	"local_shell": bash, "run_shell_command": bash,
 	"read": read, "read_file": read,
 	"write": write, "write_file": write,
 	"edit": replace, "multiedit": replace, "replace": replace, "apply_patch": replace,
@@ -37,7 +38,8 @@ var network = shell.Pattern(`(?i)^(mcp_|web|google_web|fetch)`)
 
 // ownTool matches the tools of this program's MCP server, by the names that the
 // agents give them.
-var ownTool = shell.Pattern(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
+var ownTool = shell.Pattern(
+	`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
 
 // args are the arguments of the usual tools of all agents.
 type args struct {
@@ -93,9 +95,6 @@ func (c *Call) Unreported() bool {
 	return !c.Done || toolNames[strings.ToLower(c.Tool)] == bash && c.Exit == nil && !c.Failed && !c.Refused
 }
 
-// Text joins the texts of a prompt, in the forms that the agents give them.
-func Text(raw json.RawMessage) string { return textOf(raw) }
-
 // result is a tool's result as hooks and editors get it: an object for programs in place of the
 // text that the model is shown.
 type result struct {
@@ -142,7 +141,7 @@ func ResultText(raw json.RawMessage) (text string, failed bool) {
 	r := readResult(raw)
 	if r == nil {
 		if _, err := blocks(raw); err == nil {
-			return textOf(raw), false
+			return Text(raw), false
 		}
 		return strings.Join(flatten(nil, "", raw), "\n"), false
 	}
@@ -181,7 +180,7 @@ func ResultText(raw json.RawMessage) (text string, failed bool) {
 	case has(r.Error):
 		return nested(r.Error), true
 	case has(r.Content):
-		if text = textOf(r.Content); text != "" || r.Filenames == nil {
+		if text = Text(r.Content); text != "" || r.Filenames == nil {
 			return text, failed
 		}
 	case has(r.Result):
@@ -349,7 +348,8 @@ func relativePath(dir, path string) string {
 
 // Own texts that a session may hold: what this program showed the agent. It is left
 // out, so that nothing is learned from it again.
-var ownText = shell.Pattern(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
+var ownText = shell.Pattern(
+	`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
 
 func ownMarks(text string) string {
 	if !strings.ContainsAny(text, "<[") {
@@ -360,15 +360,12 @@ func ownMarks(text string) string {
 
 // exitCode reads an exit code that a text names; nil if it names none.
 func exitCode(pattern *regexp.Regexp, text string) *int {
-	m := pattern.FindStringSubmatch(text)
-	if m == nil {
-		return nil
+	if m := pattern.FindStringSubmatch(text); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			return &n
+		}
 	}
-	n, err := strconv.Atoi(m[1])
-	if err != nil {
-		return nil
-	}
-	return &n
+	return nil
 }
 
 // block is a part of a message's content.
@@ -397,7 +394,8 @@ func blocks(raw json.RawMessage) ([]block, error) {
 	return list, err
 }
 
-func textOf(raw json.RawMessage) string {
+// Text joins the texts of a prompt or a result, in the forms that the agents give them.
+func Text(raw json.RawMessage) string {
 	list, err := blocks(raw)
 	if err != nil {
 		return string(raw)

@@ -14,7 +14,6 @@ import (
 // claudeLine is a line of ~/.claude/projects/DIR/SESSION.jsonl.
 type claudeLine struct {
 	Type              string          `json:"type"`
-	Subtype           string          `json:"subtype"`
 	UUID              string          `json:"uuid"`
 	ParentUUID        string          `json:"parentUuid"`
 	LogicalParentUUID string          `json:"logicalParentUuid"`
@@ -30,7 +29,6 @@ type claudeLine struct {
 	ToolDenialKind    string          `json:"toolDenialKind"`
 	Message           *struct {
 		ID      string          `json:"id"`
-		Role    string          `json:"role"`
 		Model   string          `json:"model"`
 		Content json.RawMessage `json:"content"`
 		Usage   struct {
@@ -45,7 +43,8 @@ type claudeLine struct {
 // claudeExit is how a failed command's result begins.
 var claudeExit = shell.Pattern(`^Exit code (\d+)\n?`)
 
-var claudeDenied = shell.Pattern(`^(?:The user doesn't want to proceed|Permission to use |Claude requested permissions to |This (?:Bash )?command [^\n]{0,200}requires? approval)`)
+var claudeDenied = shell.Pattern(
+	`^(?:The user doesn't want to proceed|Permission to use |Claude requested permissions to |This (?:Bash )?command [^\n]{0,200}requires? approval)`)
 
 // ClaudeDenied reports whether a result of Claude Code says that a user or a rule refused
 // the call.
@@ -173,7 +172,7 @@ func (r *claudeReader) result(l *claudeLine, b block) {
 			break
 		}
 	}
-	c.Done, c.Text, c.Failed = true, textOf(b.Content), b.IsError
+	c.Done, c.Text, c.Failed = true, Text(b.Content), b.IsError
 	c.Refused = b.IsError && (l.ToolDenialKind != "" || ClaudeDenied(c.Text))
 	if c.Tool != bash || c.Refused {
 		return
@@ -209,7 +208,8 @@ func (r *claudeReader) assistant(l *claudeLine, content []block) error {
 			st.Text += b.Text
 		case "tool_use":
 			st.Calls = append(st.Calls, Call{ID: b.ID, Tool: b.Name, Args: string(b.Input)})
-		case "thinking", "redacted_thinking", "fallback", "server_tool_use", "web_search_tool_result", "web_fetch_tool_result":
+		case "thinking", "redacted_thinking", "fallback", "server_tool_use", "web_search_tool_result",
+			"web_fetch_tool_result":
 		default:
 			return fmt.Errorf("%w: a reply with a part %q", ErrNewer, b.Type)
 		}

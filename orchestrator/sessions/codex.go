@@ -56,7 +56,8 @@ var (
 	codexExit   = shell.Pattern(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
 	codexFrame  = shell.Pattern(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
 	codexFile   = shell.Pattern(`^rollout-.{19}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
-	codexDenied = shell.Pattern(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
+	codexDenied = shell.Pattern(
+		`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
 )
 
 // codexReader makes steps of a flat list: a call or a text that follows a result
@@ -142,7 +143,7 @@ func (r *codexReader) compacted(p *codexItem) {
 	_ = json.Unmarshal(p.Message, &summary) // a text, or none
 	in := []string{summary}
 	for _, item := range p.ReplacementHistory {
-		in = append(in, textOf(item.Content))
+		in = append(in, Text(item.Content))
 	}
 	n := len(r.s.Steps) - 1
 	ends := func(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), strings.TrimSpace(r.text)) }
@@ -164,7 +165,7 @@ func (r *codexReader) event(p *codexItem) {
 	case p.Type == "user_message":
 		_ = json.Unmarshal(p.Message, &text) // a text, or none
 	case p.Type == "item_completed" && p.Item.Type == "UserMessage":
-		text = textOf(p.Item.Content)
+		text = Text(p.Item.Content)
 	case p.Type == "item_completed":
 		item := *p
 		r.exits[p.Item.ID] = &item
@@ -194,7 +195,7 @@ func (r *codexReader) item(p *codexItem) error {
 	switch p.Type {
 	case "message":
 		if p.Role == "assistant" {
-			r.text = textOf(p.Content)
+			r.text = Text(p.Content)
 			r.step().Text += r.text
 		}
 	case "function_call":
@@ -221,7 +222,8 @@ func (r *codexReader) item(p *codexItem) error {
 			c.CodexOutput(p.Output)
 			r.applyEnd(c)
 		}
-	case "reasoning", "web_search_call", "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "image_generation_call", "tool_search_call", "tool_search_output", "agent_message":
+	case "reasoning", "web_search_call", "ghost_snapshot", "compaction", "compaction_summary", "context_compaction",
+		"image_generation_call", "tool_search_call", "tool_search_output", "agent_message":
 	default:
 		return fmt.Errorf("%w: an item %q", ErrNewer, p.Type)
 	}
@@ -261,7 +263,7 @@ func codexText(raw json.RawMessage) string {
 			ExitCode int `json:"exit_code"`
 		} `json:"metadata"`
 	}
-	text := textOf(raw)
+	text := Text(raw)
 	if strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &old) == nil && old.Output != nil {
 		return fmt.Sprintf("Exit code: %d\nOutput:\n%s", old.Metadata.ExitCode, *old.Output)
 	}

@@ -14,12 +14,11 @@ import (
 
 // geminiMessage is a message of ~/.gemini/tmp/PROJECT/chats/session-*.jsonl.
 type geminiMessage struct {
-	ID        string          `json:"id"`
-	Timestamp string          `json:"timestamp"`
-	Type      string          `json:"type"`
-	Content   json.RawMessage `json:"content"`
-	Model     string          `json:"model"`
-	Tokens    struct {
+	ID      string          `json:"id"`
+	Type    string          `json:"type"`
+	Content json.RawMessage `json:"content"`
+	Model   string          `json:"model"`
+	Tokens  struct {
 		Input  int `json:"input"`
 		Output int `json:"output"`
 	} `json:"tokens"`
@@ -93,7 +92,7 @@ func readGemini(path string, data []byte, o *object) (*Session, error) {
 		r.s.Dir = string(bytes.TrimSpace(root))
 	}
 	for i := range r.messages {
-		if m := geminiPlace().FindStringSubmatch(textOf(r.messages[i].Content)); m != nil && r.s.Dir == "" {
+		if m := geminiPlace().FindStringSubmatch(Text(r.messages[i].Content)); m != nil && r.s.Dir == "" {
 			r.s.Dir = m[1]
 		}
 	}
@@ -179,14 +178,14 @@ func (r *geminiReader) steps() error {
 		step[i] = before
 		switch m.Type {
 		case "user":
-			if text := ownMarks(textOf(m.Content)); strings.TrimSpace(text) != "" && !geminiNotes().MatchString(text) {
+			if text := ownMarks(Text(m.Content)); strings.TrimSpace(text) != "" && !geminiNotes().MatchString(text) {
 				said = append(said, strings.TrimSpace(text))
 			}
 		case "gemini":
 			step[i] = len(r.s.Steps)
 			st := r.s.begin(before, said)
 			said = nil
-			st.Text, st.Usage = textOf(m.Content), Usage{m.Tokens.Input, m.Tokens.Output}
+			st.Text, st.Usage = Text(m.Content), Usage{m.Tokens.Input, m.Tokens.Output}
 			if m.Model != "" {
 				r.s.Model = m.Model
 			}

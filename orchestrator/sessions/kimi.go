@@ -82,7 +82,7 @@ func readKimi(path string, data []byte) (*Session, error) {
 			s.Model = l.Model
 		case "turn.prompt":
 			if l.Origin.Kind == "user" {
-				said, turns = append(said, textOf(l.Input)), append(turns, current)
+				said, turns = append(said, Text(l.Input)), append(turns, current)
 			}
 		case "context.undo":
 			if l.Count > len(turns) && len(turns) > 0 && len(s.Damage) > 0 { // a turn's line is damaged
@@ -137,7 +137,7 @@ func (s *Session) kimiEvent(l *kimiLine) error {
 		if c == nil {
 			return nil
 		}
-		c.Done, c.Text = true, textOf(e.Result.Output)
+		c.Done, c.Text = true, Text(e.Result.Output)
 		if e.Result.IsError {
 			c.KimiFailed(c.Text)
 			c.Refused = strings.HasPrefix(c.Text, "Tool call rejected")

@@ -122,7 +122,8 @@ func (st *Step) openCodePart(p *openCodePart) error {
 			c.Refused = strings.Contains(c.Text, "rejected permission")
 		}
 		st.Calls = append(st.Calls, c)
-	case "reasoning", "step-start", "step-finish", "patch", "file", "snapshot", "compaction", "agent", "subtask", "retry":
+	case "reasoning", "step-start", "step-finish", "patch", "file", "snapshot", "compaction", "agent",
+		"subtask", "retry":
 	default:
 		return fmt.Errorf("%w: a part %q", ErrNewer, p.Type)
 	}

@@ -182,7 +182,8 @@ const headLines = 20
 
 func parse(path string, data []byte) (*Session, error) {
 	if bytes.HasPrefix(data, []byte("SQLite format 3\x00")) {
-		return nil, fmt.Errorf("%w: a database; for opencode, write the session to a file with 'opencode export ID > FILE' and name that", ErrNotSession)
+		return nil, fmt.Errorf("%w: a database; for opencode, write the session to a file with 'opencode export ID > "+
+			"FILE' and name that", ErrNotSession)
 	}
 	if o, ok := readObject(data); ok {
 		switch {

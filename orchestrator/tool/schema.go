@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -70,11 +72,10 @@ func Int(description string, lo, hi int) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "integer", Description: description, Minimum: &low, Maximum: &high}
 }
 
-// Decode decodes validated arguments into a tool's own struct. Its error is internal: schema
-// and struct disagree.
-func Decode[T any](args json.RawMessage) (T, error) {
-	var v T
-	if err := json.Unmarshal(args, &v); err != nil {
+// Decode decodes validated arguments into a tool's own struct, at the beginning of a call. Its error is internal:
+// ctx has ended, or schema and struct disagree.
+func Decode[T any](ctx context.Context, args json.RawMessage) (v T, err error) {
+	if err := cmp.Or(ctx.Err(), json.Unmarshal(args, &v)); err != nil {
 		return v, fmt.Errorf("read tool arguments: %w", err)
 	}
 	return v, nil

@@ -91,7 +91,7 @@ func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage)
 		From   *int64 `json:"from"`
 		Limit  int    `json:"limit"`
 		Wait   int    `json:"wait"`
-	}](args)
+	}](ctx, args)
 	switch {
 	case err != nil:
 		return tool.Result{}, err
@@ -138,7 +138,7 @@ func (taskStop) Spec() tool.Spec {
 func (t taskStop) Call(ctx context.Context, _ *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		TaskID string `json:"task_id"`
-	}](args)
+	}](ctx, args)
 	switch {
 	case err != nil:
 		return tool.Result{}, err

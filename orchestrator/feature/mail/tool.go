@@ -72,7 +72,7 @@ func (d sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 		Checkpoint   int    `json:"checkpoint_id"`
 		Message      string `json:"message"`
 		RestoreFiles bool   `json:"restore_files"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -83,9 +83,6 @@ func (d sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 func send(ctx context.Context, box Mailbox, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
 	if box == nil {
 		return tool.Errorf(tool.OutsideTask, name), nil
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, fmt.Errorf("send a D-Mail: %w", err)
 	}
 	j, err := box.CheckMail(m)
 	if err != nil {
@@ -121,7 +118,7 @@ func (d dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 		Checkpoint   *int   `json:"checkpoint_id"`
 		Message      string `json:"message"`
 		RestoreFiles bool   `json:"restore_files"`
-	}](args)
+	}](ctx, args)
 	switch {
 	case err != nil:
 		return tool.Result{}, err

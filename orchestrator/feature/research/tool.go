@@ -3,7 +3,6 @@ package research
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -62,15 +61,12 @@ func (i investigate) Call(ctx context.Context, env *tool.Env, args json.RawMessa
 		Question string   `json:"question"`
 		Findings string   `json:"findings"`
 		Cites    []uint64 `json:"cites"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if i.evidence == nil {
 		return tool.Errorf(tool.OutsideTask, toolName), nil
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, fmt.Errorf("record an investigation: %w", err)
 	}
 	look, err := i.evidence.Cite(a.Cites)
 	if err != nil {

@@ -181,8 +181,8 @@ func (o opener) Spec() tool.Spec {
 }
 
 // Call implements tool.Tool.
-func (o opener) Call(_ context.Context, _ *tool.Env, raw json.RawMessage) (tool.Result, error) {
-	args, err := tool.Decode[struct{ Skill, Args string }](raw)
+func (o opener) Call(ctx context.Context, _ *tool.Env, raw json.RawMessage) (tool.Result, error) {
+	args, err := tool.Decode[struct{ Skill, Args string }](ctx, raw)
 	if err != nil {
 		return tool.Result{}, err
 	}

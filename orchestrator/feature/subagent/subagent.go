@@ -108,7 +108,7 @@ func (t task) Spec() tool.Spec {
 // SpecFor implements tool.Varying: a subagent that only reads changes nothing.
 func (t task) SpecFor(args json.RawMessage) tool.Spec {
 	s := t.Spec()
-	if a, err := tool.Decode[Args](args); err == nil {
+	if a, err := tool.Decode[Args](context.Background(), args); err == nil {
 		s.ReadOnly = t.readOnly(a.Subagent) && a.Isolation != fork
 	}
 	return s
@@ -119,7 +119,7 @@ func (t task) readOnly(name string) bool {
 }
 
 func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	a, err := tool.Decode[Args](args)
+	a, err := tool.Decode[Args](ctx, args)
 	switch {
 	case err != nil:
 		return tool.Result{}, err

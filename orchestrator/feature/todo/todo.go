@@ -69,7 +69,7 @@ func (setTodoList) Spec() tool.Spec {
 func (t setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		Todos *[]op.Todo `json:"todos"`
-	}](args)
+	}](ctx, args)
 	switch {
 	case err != nil:
 		return tool.Result{}, err

@@ -38,12 +38,9 @@ func (patchFile) Spec() tool.Spec {
 }
 
 func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	a, err := tool.Decode[patchArgs](args)
+	a, err := tool.Decode[patchArgs](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, fmt.Errorf("patch: %w", err)
 	}
 	changes, err := parsePatch(a.Patch)
 	if err != nil {

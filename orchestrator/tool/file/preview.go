@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -85,7 +86,7 @@ func lines(value any, out []string) []string {
 }
 
 func previewWrite(env *tool.Env, args json.RawMessage) ([]Change, error) {
-	a, err := tool.Decode[writeArgs](args)
+	a, err := tool.Decode[writeArgs](context.Background(), args)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func previewWrite(env *tool.Env, args json.RawMessage) ([]Change, error) {
 }
 
 func previewReplace(env *tool.Env, args json.RawMessage) ([]Change, error) {
-	a, err := tool.Decode[replaceArgs](args)
+	a, err := tool.Decode[replaceArgs](context.Background(), args)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func previewReplace(env *tool.Env, args json.RawMessage) ([]Change, error) {
 }
 
 func previewPatch(env *tool.Env, args json.RawMessage) ([]Change, error) {
-	a, err := tool.Decode[patchArgs](args)
+	a, err := tool.Decode[patchArgs](context.Background(), args)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (readFile) Spec() tool.Spec {
 			tool.Required("path", tool.Text("Path of the file, relative to the working directory.")),
 			tool.Optional("line_offset", tool.Int("First line to return, counted from 1; a negative number counts "+
 				"from the end (-20: the last 20 lines).", -maxOffset, maxOffset)),
-			tool.Optional("n_lines", tool.Int(fmt.Sprintf("Number of lines, default %d.", MaxLines), 1, maxOffset)),
+			tool.Optional("n_lines", tool.Int(fmt.Sprintf("Number of lines to return, default %d.", MaxLines), 1, maxOffset)),
 			tool.Optional("offset", tool.Int("Alias of line_offset.", -maxOffset, maxOffset)),
 			tool.Optional("limit", tool.Int("Alias of n_lines.", 1, maxOffset)),
 		),
@@ -58,7 +58,7 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 		NLines     *int   `json:"n_lines"`
 		Offset     *int   `json:"offset"`
 		Limit      *int   `json:"limit"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -112,12 +112,9 @@ func (a replaceArgs) all() (edits, error) {
 }
 
 func (replaceFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	a, err := tool.Decode[replaceArgs](args)
+	a, err := tool.Decode[replaceArgs](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, fmt.Errorf("edit %s: %w", a.Path, err)
 	}
 	wanted, err := a.all()
 	if err != nil {

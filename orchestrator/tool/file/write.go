@@ -46,12 +46,9 @@ func (writeFile) Spec() tool.Spec {
 }
 
 func (writeFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	a, err := tool.Decode[writeArgs](args)
+	a, err := tool.Decode[writeArgs](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, fmt.Errorf("write %s: %w", a.Path, err)
 	}
 	t, err := locateWritable(env, a.Path, tool.Created)
 	if err != nil {

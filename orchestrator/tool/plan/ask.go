@@ -42,7 +42,7 @@ func (askUser) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	a, err := tool.Decode[struct {
 		Question string   `json:"question"`
 		Choices  []string `json:"choices"`
-	}](args)
+	}](ctx, args)
 	switch {
 	case err != nil:
 		return tool.Result{}, err

@@ -43,7 +43,7 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		IncludeIgnored bool   `json:"include_ignored"`
 		HeadLimit      int    `json:"head_limit"`
 		Offset         int    `json:"offset"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}

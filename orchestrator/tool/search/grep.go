@@ -80,7 +80,7 @@ type query struct {
 }
 
 func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	q, err := tool.Decode[query](args)
+	q, err := tool.Decode[query](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}

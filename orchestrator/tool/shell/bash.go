@@ -66,7 +66,7 @@ func (bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 		Timeout int    `json:"timeout"`
 		Behind  bool   `json:"run_in_background"`
 		Network bool   `json:"network"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -234,7 +234,7 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 	}
 	if r.IsError && configRefused.MatchString(r.Stdout+r.Stderr) {
 		notes = append(notes, "the configuration of a git repository that was there before is read-only for "+
-			"commands: the user can run this, or start the task with --writable DIR/.git")
+			"commands: the user can run this, or allow it (setting writable: DIR/.git)")
 	}
 	if end.NLeft > 0 {
 		notes = append(notes, fmt.Sprintf("%s still ran in the background when the command ended and %s ended: %s",

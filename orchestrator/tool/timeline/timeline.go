@@ -55,15 +55,12 @@ func (jump) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 		StepID  int    `json:"step_id"`
 		Reason  string `json:"reason"`
 		Learned string `json:"learned"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if env.Timeline == nil {
 		return tool.Errorf(tool.OutsideTask, "jump_to_step"), nil
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, fmt.Errorf("schedule a jump: %w", err)
 	}
 	if err := env.Timeline.CheckJump(a.StepID); err != nil {
 		return tool.Errorf("%v", err), nil
@@ -95,7 +92,7 @@ func (recall) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		Query string `json:"query"`
 		Op    uint64 `json:"op"`
 		From  int    `json:"from"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}

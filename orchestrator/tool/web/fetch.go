@@ -69,12 +69,9 @@ func (f fetch) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 		URL   string `json:"url"`
 		Start int    `json:"start"`
 		Whole bool   `json:"whole"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, fmt.Errorf("fetch %s: %w", a.URL, err)
 	}
 	target, err := checkURL(a.URL)
 	if err != nil {

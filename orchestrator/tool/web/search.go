@@ -118,7 +118,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 	a, err := tool.Decode[struct {
 		Query string `json:"query"`
 		Limit int    `json:"limit"`
-	}](args)
+	}](ctx, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
