@@ -57,6 +57,7 @@ type request struct {
 
 // reply is a recorder's answer, a line of JSON.
 type reply struct {
+	OK    bool   `json:"ok"`    // read by who asks that the task be closed; see taskdir
 	Reply []byte `json:"reply"` // for the agent
 	Ends  bool   `json:"ends"`  // the recorder is of another program, and ends
 }
@@ -223,7 +224,7 @@ func (r *recorder) answer(req request, send func(any) error) {
 		if err = r.learn(req.Environ); err == nil {
 			err = r.record(context.Background(), req.Event, func(text []byte) error {
 				sent = true
-				return send(reply{Reply: text})
+				return send(reply{OK: true, Reply: text})
 			})
 		}
 	default:
@@ -232,6 +233,7 @@ func (r *recorder) answer(req request, send func(any) error) {
 	if err != nil {
 		r.log(err)
 	}
+	rep.OK = err == nil || req.Verb == eventVerb
 }
 
 // recording lists the folders of directories that have a running recorder.
