@@ -28,16 +28,19 @@ func TestWords(t *testing.T) {
 	}{
 		{"first, failing", op.CheckRan{First: true, Checks: failed}, nil, []string{"`make test`, then `true`", "1 of 2 passed", "boom"}},
 		{"first, passing", op.CheckRan{First: true, Checks: failed[1:], Passed: true}, nil, []string{"passes already"}},
-		{"said to be done", op.CheckRan{Checks: failed, Asked: true}, nil, []string{"did not pass", "$ make test"}},
+		{"said to be done", op.CheckRan{Checks: failed, Asked: true}, nil, []string{"did not pass", "$ make test\nboom", "!$ true"}},
 		{"no test ran", op.CheckRan{Checks: []op.Check{{Command: "pytest x", Status: "none"}}, Asked: true}, nil, []string{"It ran no test."}},
 		{"frozen", op.CheckRan{Checks: failed[1:], Asked: true, Refused: true}, []string{"a_test.go"}, []string{"may not be changed: a_test.go"}},
+		{"broke", op.CheckRan{Checks: failed, Broke: &op.Broke{Good: 1, Step: 2, Text: "TestA"}}, nil, []string{"step 2", ". What fails: TestA."}},
+		{"broke, nothing is named", op.CheckRan{Checks: failed, Broke: &op.Broke{Good: 1, Step: 2}}, nil, []string{"step 2", "!What fails"}},
+		{"broke, said to be done", op.CheckRan{Checks: failed, Asked: true, Broke: &op.Broke{Good: 1, Step: 2}}, nil, []string{"did not pass", "step 2"}},
 		{"meanwhile", op.CheckRan{Checks: failed}, nil, nil},
 		{"passed", op.CheckRan{Checks: failed[1:], Asked: true, Passed: true}, nil, nil},
 	} {
 		got := words(&tt.run, tt.reads)
 		for _, want := range tt.has {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s: %q lacks %q", tt.name, got, want)
+			if want, not := strings.CutPrefix(want, "!"); strings.Contains(got, want) == not {
+				t.Errorf("%s: %q, want %q: %v", tt.name, got, want, !not)
 			}
 		}
 		if tt.has == nil && got != "" {
@@ -50,6 +53,11 @@ func TestWords(t *testing.T) {
 func TestTail(t *testing.T) {
 	if got := tail(strings.Repeat("line\n", 100) + "last\n"); strings.Count(got, "\n") != maxLines-1 || !strings.HasSuffix(got, "last") {
 		t.Errorf("%q", got)
+	}
+	for size, cut := range map[int]bool{maxText: false, maxText + 1: true} {
+		if got := tail(strings.Repeat("x", size)); strings.HasPrefix(got, "…") != cut {
+			t.Errorf("of %d bytes: %.20q", size, got)
+		}
 	}
 	if got := tail(strings.Repeat("é", 5_000)); len(got) > maxText+len("…") || !strings.HasPrefix(got, "…é") {
 		t.Errorf("%d bytes, %.20q", len(got), got)
@@ -86,6 +94,7 @@ func TestCountGo(t *testing.T) {
 		{"--- PASS: TestA (0.00s)\n--- PASS: TestB (0.00s)\nPASS\nok  \tm/a\t0.01s\n", 0, 2, false},
 		{"FAIL\tm/a [build failed]\nok  \tm/b\t0.02s\nFAIL\n", 0, 1, false},
 		{"FAIL\tm/a [setup failed]\n", 0, 0, false},
+		{"no test files\n", 0, 0, false},
 		{"--- FAIL: TestA (0.00s)\npanic: nil map [recovered]\nFAIL\tm/a\t0.01s\n", 1, 0, false},
 	} {
 		c := op.Check{Failing: tt.failing}

@@ -36,9 +36,21 @@ func Open(t *testing.T, root string, opened op.TaskOpened, bodies ...op.Body) *w
 // OpenTold is Open, and tells event of each operation.
 func OpenTold(t *testing.T, root string, event func(op.Op), opened op.TaskOpened, bodies ...op.Body) *workspace.Place {
 	t.Helper()
+	place := Empty(t, root, event, opened.Task)
+	opened.Dir = place.Dir
+	begun := []op.Body{&opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}
+	if err := place.Record(t.Context(), append(begun, bodies...)...); err != nil {
+		t.Fatal(err)
+	}
+	return place
+}
+
+// Empty is OpenTold of a task without an operation.
+func Empty(t *testing.T, root string, event func(op.Op), task string) *workspace.Place {
+	t.Helper()
 	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
 	dir := filepath.Join(root, "w")
-	for _, d := range []string{dir, h.Task(opened.Task)} {
+	for _, d := range []string{dir, h.Task(task)} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -54,18 +66,12 @@ func OpenTold(t *testing.T, root string, event func(op.Op), opened op.TaskOpened
 	}
 	jo := journal.Options{Count: count.Count, Learned: new(redact.Learned), Event: event}
 	jo.Stream.Now = time.Now
-	ledger, err := journal.OpenLedger(h, opened.Task, count, 0, jo)
+	ledger, err := journal.OpenLedger(h, task, count, 0, jo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Journal.Close() })
-	place := workspace.NewPlace(world, ledger, workspace.Options{})
-	opened.Dir = dir
-	bodies = append([]op.Body{&opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}, bodies...)
-	if err := place.Record(t.Context(), bodies...); err != nil {
-		t.Fatal(err)
-	}
-	return place
+	return workspace.NewPlace(world, ledger, workspace.Options{})
 }
 
 // Tools returns the set of some tools.
