@@ -186,9 +186,10 @@ func Fits(path string) bool { return tree.Fits(path) }
 // RepositoryName names the project that dir belongs to, with the same result on other machines.
 func RepositoryName(dir string) string { return usergit.RepositoryName(dir) }
 
-// Identity returns the top of the repository that dir belongs to and what identifies it, at no cost: its remote, if
-// that is on a host, and this clone of it; without a repository dir alone. first reads the history for the first
-// commit, and returns "" if there is none, it is not near, or the history is shallow.
+// Identity returns the top of the repository that dir belongs to and what identifies it, at no cost: "remote:" with its
+// RepositoryName, if its remote is on a host, and "clone:" with its place; without a repository "dir:" with dir.
+// first reads the history for the first commit, and returns "" if there is none, it is not near, or the history is
+// shallow.
 func Identity(dir string) (top string, ids []string, first func() string) {
 	return usergit.Identity(dir)
 }

@@ -40,9 +40,9 @@ func RepositoryName(dir string) string {
 // maxWalk bounds the commits read to find the first one: the first task of a clone waits for them, 0.1 s.
 const maxWalk = 2_000
 
-// Identity returns the top of the repository that dir belongs to and what identifies it, at no cost: its remote, if
-// that is on a host, and this clone of it; without a repository dir alone. first reads the history for the first commit: empty
-// if there is none, it is not near, or the history is shallow.
+// Identity returns the top of the repository that dir belongs to and what identifies it, at no cost: "remote:" with its
+// RepositoryName, if its remote is on a host, and "clone:" with its place; without a repository "dir:" with dir.
+// first reads the history for the first commit: empty if there is none, it is not near, or the history is shallow.
 func Identity(dir string) (top string, ids []string, first func() string) {
 	top = filepath.Clean(dir)
 	for {
