@@ -110,11 +110,12 @@ func Summarize(h Home, id string, st *state.State) Summary {
 		waits = o.Text(now)
 	}
 	return Summary{
-		Repo: st.Opened.Repo, WorktreeOf: st.Opened.WorktreeOf(),
-		Waits: waits, Asks: st.Questions.Open(),
-		Agent: agent, Imported: origin.Imported(),
-		Parent: st.Opened.ParentTask(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.Steps.CountEnded(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.Said.First, Request: st.Said.Request,
-		State: h.Stands(id, st, pid != 0), PID: pid,
+		ID: id, Dir: st.Opened.Dir, Repo: st.Opened.Repo, WorktreeOf: st.Opened.WorktreeOf(),
+		State: h.Stands(id, st, pid != 0), PID: pid, Waits: waits, Asks: st.Questions.Open(),
+		Steps: st.Steps.CountEnded(), Ops: st.Last, Jumps: st.Totals.Jumps,
+		USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(),
+		Changed: last, First: st.Said.First, Request: st.Said.Request,
+		Parent: st.Opened.ParentTask(), Agent: agent, Imported: origin.Imported(),
 	}
 }
 
