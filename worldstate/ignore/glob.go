@@ -82,7 +82,7 @@ func classOf(s string) (class string, n int) {
 		class, n = "[^/", n+1
 	}
 	next := func() (c byte) {
-		if n < len(s) && s[n] == '\\' {
+		if s[n] == '\\' {
 			n++
 		}
 		if n < len(s) {
@@ -95,7 +95,7 @@ func classOf(s string) (class string, n int) {
 		if s[n] == ']' && n > first {
 			return class + "]", n + 1
 		}
-		if name, _, ok := strings.Cut(s[n:], "]"); ok && strings.HasPrefix(name, "[:") && strings.HasSuffix(name, ":") {
+		if name, _, _ := strings.Cut(s[n:], "]"); strings.HasPrefix(name, "[:") && strings.HasSuffix(name, ":") {
 			set := namedClass(strings.Trim(name, "[:"))
 			if set == "" {
 				return "", 0
@@ -109,13 +109,16 @@ func classOf(s string) (class string, n int) {
 			n++
 			high = next()
 		}
-		switch {
-		case low == '/' && high == '/': // no class matches a slash: git compares with FNM_PATHNAME
-		case low < '/' && high > '/':
-			class += literal(low) + "-.0-" + literal(high)
-		default:
-			class += literal(low) + "-" + literal(high)
+		if low == '/' { // no class matches a slash: git compares with FNM_PATHNAME
+			low++
 		}
+		if high == '/' {
+			high--
+		}
+		if low < '/' && high > '/' {
+			class, low = class+literal(low)+"-.", '0'
+		}
+		class += literal(low) + "-" + literal(high)
 	}
 	return "", 0
 }

@@ -16,6 +16,7 @@ package ignore
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -93,9 +94,6 @@ func trimTrailingSpaces(line string) string {
 			}
 		case '\\':
 			i++
-			if i == len(line) {
-				return line
-			}
 			end = -1
 		default:
 			end = -1
@@ -161,9 +159,7 @@ func (c Chain) With(r Rules) Chain {
 	if len(r.Patterns) == 0 {
 		return c
 	}
-	next := make(Chain, len(c), len(c)+1)
-	copy(next, c)
-	return append(next, &r)
+	return append(slices.Clip(c), &r)
 }
 
 // Ignored reports whether a path is ignored. Its parents must not be. A symbolic link is not a

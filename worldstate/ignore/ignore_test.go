@@ -18,6 +18,11 @@ func TestWildmatch(t *testing.T) {
 		{"[^a]", "/", false}, {"[]]", "]", true}, {"[]-a]", "^", true}, {"[[:digit:]]", "5", true},
 		{"[[:nope:]]", "n", false}, {"[a", "a", false}, {`\*`, "*", true}, {`\*`, "x", false}, {`a\`, "a", false},
 		{"[--0]", ".", true}, {`[\]]`, "]", true}, {"***/x", "q/x", true}, {"*/b", "a/b", true}, {"*/b", "a/c/b", false},
+		{"é", "é", true}, {"?", "é", false}, {"??", "é", true}, {"??", "\u0080", true}, {"[!a]", "!", true}, {"[", "[", false}, {"[!", "!", false},
+		{`[\`, "x", false}, {"[a-", "a", false}, {"[a-]", "-", true}, {"[a-]", "b", false}, {"[[:a]", ":", true}, {"[a:]", "a", true},
+		{"[a[:nope:]]", "a", false}, {"[[:digit:", "5", false}, {"a[/]b", "a/b", false}, {"a[.-0]b", "a/b", false}, {"[.-0]", ".", true},
+		{"[.-0]", "0", true}, {"[.-0]", "1", false}, {"[+-9]", ",", true}, {"[+-9]", "5", true}, {"[+-9]", ":", false}, {"a[/-5]b", "a/b", false},
+		{"[/-5]", "3", true}, {"[/-5]", ".", false}, {"a[+-/]b", "a/b", false}, {"[+-/]", "-", true}, {"[+-/]", "0", false}, {"[/a]", "a", true},
 	} {
 		if got := wildmatch(globOf(c.pat), c.name); got != c.want {
 			t.Errorf("wildmatch(%q, %q) = %v", c.pat, c.name, got)
@@ -42,7 +47,7 @@ func TestWildmatch(t *testing.T) {
 }
 
 func TestPatternLine(t *testing.T) {
-	for _, line := range []string{"a", "!a", "/a", "a/", "!/a/b/", "a/b", `\#x`, `\!x`, `a\ `, "!!x", "**/x", "a\r\r"} {
+	for _, line := range []string{"a", "!a", "/a", "a/", "!/a/b/", "a/b", `\#x`, `\!x`, `a\ `, `a \`, "!!x", "**/x", "a\r\r"} {
 		p, ok := ParsePattern(line)
 		if !ok {
 			t.Fatalf("%q is no pattern", line)

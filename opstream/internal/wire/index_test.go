@@ -2,6 +2,7 @@ package wire
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -73,5 +74,51 @@ func sameIndex(rt *rapid.T, x *Index, list []Entry) {
 		if i%97 == 0 && x.At(uint64(i+1)) != e {
 			rt.Fatalf("record %d is %+v, want %+v", i+1, x.At(uint64(i+1)), e)
 		}
+	}
+}
+
+// TestIndexParts: where a line ends, which segment holds it, and its size as a varint.
+func TestIndexParts(t *testing.T) {
+	if e := (Entry{Off: 10, Size: 5}); e.End() != 16 {
+		t.Errorf("ends at %d", e.End())
+	}
+	for seq, want := range map[uint64]uint64{1: 1, 4: 1, 5: 5, 8: 5, 9: 9, 100: 9} {
+		if got := SegmentOf([]uint64{1, 5, 9}, seq); got != want {
+			t.Errorf("%d is in segment %d, want %d", seq, got, want)
+		}
+	}
+	sizes := []uint32{1, 127, 128, MaxLineBytes}
+	var x, y Index
+	for _, n := range sizes {
+		x.Add(Entry{Size: n})
+		y.Add(Entry{Size: n})
+	}
+	buf := x.AppendEncoded(nil)
+	for _, want := range sizes {
+		size, n, ok := DecodeSize(buf)
+		if size != want || !ok {
+			t.Fatalf("%d, %v, want %d", size, ok, want)
+		}
+		buf = buf[n:]
+	}
+	over := Index{list: []Entry{{Size: MaxLineBytes + 1}}}
+	for _, bad := range [][]byte{nil, {0}, {0x80}, over.AppendEncoded(nil), slices.Repeat([]byte{0xff}, 12)} {
+		if size, _, ok := DecodeSize(bad); ok {
+			t.Errorf("%x is %d", bad, size)
+		}
+	}
+	y.Add(Entry{Size: 3})
+	if err := x.Differs(&y); err != nil {
+		t.Errorf("a longer one: %v", err)
+	}
+	for seq := range x.From(2) { // a reader may stop
+		if seq != 2 {
+			t.Errorf("from 2: %d", seq)
+		}
+		break
+	}
+	y.list[3].Off = 1
+	if err := x.Differs(&y); err == nil || !strings.Contains(err.Error(), "record 4") {
+		t.Errorf("another offset: %v", err)
 	}
 }

@@ -235,11 +235,8 @@ func DecodeLowerHex(dst, digits []byte) bool {
 	return err == nil
 }
 
-// isTime reports whether b has TimeLayout's shape. ParseTime checks the ranges.
+// isTime reports whether b, of TimeLayout's length, has its shape. ParseTime checks the ranges.
 func isTime(b []byte) bool {
-	if len(b) != len(TimeLayout) {
-		return false
-	}
 	for i := range b {
 		c := TimeLayout[i]
 		if c >= '0' && c <= '9' {

@@ -2,8 +2,10 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +68,8 @@ func TestLineForms(t *testing.T) {
 		{`"ack":0`, `"ack":2`}, {`"ack":0`, `"ack":`}, {`"ts":"1970`, `"ts":"197`}, {`Z","kind"`, `+","kind"`},
 		{`"kind":"k"`, `"kind":""`}, {`"kind":"k"`, `"kind":"k k"`}, {`"step":0`, `"step":2147483648`},
 		{`"tok":0`, `"tok":1.5`}, {`"body":{}`, `"body":[]`}, {`"body":{}`, `"body":`}, {`"body":{}`, `"body":1`},
+		{`"ts":"1970`, `"ts":"197/`}, {`"ts":"1970`, `"ts":"197:`}, {`"kind":"k"`, `"kind":"` + strings.Repeat("k", MaxKindBytes+1) + `"`},
+		{`"kind":"k"`, `"kind":"` + strings.Repeat("k", MaxKindBytes+6) + `"`}, {`"body":{}`, `"body":{"a":"` + strings.Repeat("x", MaxInlineBytes-7) + `"}`},
 		{`"prev":"00`, `"prev":"0A`}, {`"prev":"00`, `"prev":"0`}, {`{"v":1,"seq"`, `{"seq"`}, {`"ack":0,`, ``},
 	} {
 		line := bytes.Replace(good, []byte(change[0]), []byte(change[1]), 1)
@@ -74,6 +78,54 @@ func TestLineForms(t *testing.T) {
 		}
 		if ParseLine(resum(line), &e) == nil {
 			t.Errorf("%s was taken", line)
+		}
+	}
+}
+
+// TestLineLimits: a kind and a body as long as they may be are read; a line that is too long, of another version, cut or
+// changed says so.
+func TestLineLimits(t *testing.T) {
+	good := Envelope{Seq: 2, TS: AppendTime(nil, time.Unix(0, 0)), Kind: bytes.Repeat([]byte("k"), MaxKindBytes), Body: fmt.Appendf(nil, `{"a":"%s"}`, strings.Repeat("x", MaxInlineBytes-8))}
+	var e Envelope
+	if err := ParseLine(AppendLine(nil, &good), &e); err != nil || len(e.Kind) != MaxKindBytes || len(e.Body) != MaxInlineBytes {
+		t.Errorf("%d, %d, %v", len(e.Kind), len(e.Body), err)
+	}
+	good.Body = []byte("{}")
+	line := AppendLine(nil, &good)
+	for n := range len(line) - crcTailLen {
+		if err := ParseLine(resum(append(bytes.Clone(line[:n]), make([]byte, crcTailLen)...)), &e); err == nil {
+			t.Errorf("%d bytes were taken", n)
+		}
+	}
+	for size, want := range map[int]bool{MaxLineBytes: false, MaxLineBytes + 1: true} {
+		if err := ParseLine(make([]byte, size), &e); err == nil || strings.Contains(err.Error(), "longer") != want {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if err := ParseLine(resum(bytes.Replace(line, []byte(`"v":1`), []byte(`"v":2`), 1)), &e); !errors.Is(err, ErrVersion) {
+		t.Errorf("another version: %v", err)
+	}
+	for from, want := range map[string]Error{`"step":0`: errLineCRC, `"crc":"`: errLineForm} {
+		if err := ParseLine(bytes.Replace(line, []byte(from), bytes.ToUpper([]byte(from)), 1), &e); err != want {
+			t.Errorf("%s changed: %v, want %v", from, err, want)
+		}
+	}
+	digits := bytes.Clone(line)
+	digits[len(digits)-4] = 'G'
+	if err := ParseLine(digits, &e); err != errLineForm {
+		t.Errorf("a checksum with a G: %v", err)
+	}
+	if err := error(&CorruptError{}); !errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion) {
+		t.Error("a CorruptError is ErrCorrupt alone")
+	}
+}
+
+// TestYears: a year of four digits is kept.
+func TestYears(t *testing.T) {
+	for year, want := range map[int]bool{-1: false, 0: true, 9999: true, 10000: false} {
+		at := time.Date(year, 2, 3, 4, 5, 6, 7000, time.UTC)
+		if got := ParseTime(AppendTime(nil, at)); got.Equal(at) != want || got.IsZero() == want {
+			t.Errorf("%d: %v", year, got)
 		}
 	}
 }

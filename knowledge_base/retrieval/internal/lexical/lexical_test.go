@@ -72,3 +72,31 @@ func TestBM25IsTheFormula(t *testing.T) {
 		}
 	})
 }
+
+// TestReach: what a query can reach at most; nothing in a store that says nothing.
+func TestReach(t *testing.T) {
+	emit := func(words ...string) func(func(string)) {
+		return func(emit func(string)) {
+			for _, w := range words {
+				emit(w)
+			}
+		}
+	}
+	terms, counts := Distinct(emit("a", "b", "a"))
+	if !slices.Equal(terms, []string{"a", "b"}) || !slices.Equal(counts, []float64{2, 1}) {
+		t.Errorf("%q, %v", terms, counts)
+	}
+	x := NewWords()
+	scores := make([]float64, 2)
+	if reach := x.Score(terms, counts, scores); reach != 0 {
+		t.Errorf("no text: %v", reach)
+	}
+	x.Add(0, emit())
+	if reach := x.Score(terms, counts, scores); reach != 0 || scores[0] != 0 {
+		t.Errorf("an empty text: %v, %v", reach, scores)
+	}
+	x.Add(1, emit("a"))
+	if reach, want := x.Score(terms, counts, scores), 2*math.Log(1064.0/2)+math.Log(1064); math.Abs(reach-want) > 1e-9 {
+		t.Errorf("reach %v, want %v", reach, want)
+	}
+}

@@ -160,9 +160,7 @@ func Grams(s string, emit func(uint64)) {
 		}
 		prevCJK = 0
 	}
-	if n > 0 {
-		push(' ')
-	}
+	push(' ')
 }
 
 // noGram begins the code of fewer than four characters: no text's window holds these.
@@ -185,8 +183,6 @@ func Stem(w string) string {
 		w = w[:len(w)-3] + "y"
 	case strings.HasSuffix(w, "ied") && len(w) > 4:
 		w = w[:len(w)-3] + "y" // denied → deny
-	case strings.HasSuffix(w, "sses") || strings.HasSuffix(w, "xes") || strings.HasSuffix(w, "ches") || strings.HasSuffix(w, "shes"):
-		w = w[:len(w)-2]
 	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
 		w = w[:len(w)-1]
 	}

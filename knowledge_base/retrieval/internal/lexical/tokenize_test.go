@@ -20,7 +20,12 @@ func TestWords(t *testing.T) {
 		"锁表 go 的":               "锁表 go 的",
 		"数据库迁移":                 "数据 据库 库迁 迁移",
 		"naïve":                 "naïve",
-		strings.Repeat("a", 99): "",
+		strings.Repeat("ä", 64): strings.Repeat("ä", 64),
+		strings.Repeat("ä", 65): "",
+		"ＡＢＣ ᄀᄂ":                "ａｂｃ ᄀᄂ",
+		"ties tied axes axe":    "tie tied axe axe",
+		"boxes wishes sizes":    "box wish siz",
+		"asked adding":          "ask ad",
 	} {
 		var got []string
 		Words(text, func(w string) { got = append(got, w) })
@@ -39,6 +44,23 @@ func TestClipRunes(t *testing.T) {
 	}{{"", 0, ""}, {"ab", 0, ""}, {"ab", 1, "a"}, {"ab", 2, "ab"}, {"ab", 3, "ab"}, {"äöü", 2, "äö"}, {"äöü", 3, "äöü"}, {"äöü", 5, "äöü"}, {"a\xff\xffb", 3, "a\xff\xff"}} {
 		if got := ClipRunes(tt.text, tt.limit); got != tt.want {
 			t.Errorf("%q after %d: %q, want %q", tt.text, tt.limit, got, tt.want)
+		}
+	}
+}
+
+// TestGrams: the 4-grams of words between blanks, and of Chinese one and two characters; "·" stands for no character.
+func TestGrams(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "a": "", "_": "", "ab": " ab ", "Ab_c": " ab |ab c|b c ", "abc  d!": " abc|abc |bc d|c d ", "数据": "···数|··数据|···据",
+		"go数 据ab": "···数|···据| ab ",
+	} {
+		var got []string
+		Grams(text, func(g uint64) {
+			runes := []rune{rune(g >> 48), rune(g >> 32 & 0xffff), rune(g >> 16 & 0xffff), rune(g & 0xffff)}
+			got = append(got, strings.ReplaceAll(string(runes), "\x01", "·"))
+		})
+		if strings.Join(got, "|") != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
