@@ -110,7 +110,6 @@ func (p *Pair) evidence() []*record {
 	}}, p.between...)
 }
 
-// PairCards returns the cards of pairs.
 func PairCards(pairs []Pair) (out []*card.Card) {
 	for _, p := range pairs {
 		out = append(out, p.Card)

@@ -265,7 +265,8 @@ func (l *Log) prepare(entries []Entry) ([]item, error) {
 	size := 0
 	for i, e := range entries {
 		if !wire.ValidKind(e.Kind) {
-			return nil, fmt.Errorf("%w: kind %.80q: want 1 to %d of a-z A-Z 0-9 . _ -", wire.ErrInvalid, e.Kind, wire.MaxKindBytes)
+			return nil, fmt.Errorf("%w: kind %.80q: want 1 to %d of a-z A-Z 0-9 . _ -",
+				wire.ErrInvalid, e.Kind, wire.MaxKindBytes)
 		}
 		if e.Step < 0 || e.Step > wire.MaxNumber || e.Tok < 0 || e.Tok > wire.MaxNumber {
 			return nil, fmt.Errorf("%w: step %d, tok %d: want 0 to %d", wire.ErrInvalid, e.Step, e.Tok, wire.MaxNumber)

@@ -140,7 +140,8 @@ func (l *Log) noteTorn(rewritten int) error {
 		if err != nil {
 			return fmt.Errorf("note recovery: %w", err)
 		}
-		c, err := l.submit(context.Background(), []item{{kind: []byte(kindRecovered), step: l.scan.Cur.Step, body: body}})
+		recovered := item{kind: []byte(kindRecovered), step: l.scan.Cur.Step, body: body}
+		c, err := l.submit(context.Background(), []item{recovered})
 		if err == nil {
 			err = c.err
 		}

@@ -112,8 +112,8 @@ func newPlace(dir, to string) error {
 		return fmt.Errorf("salvage to %s: %w: it exists; name a new directory", to, wire.ErrInvalid)
 	}
 	if _, err := os.Lstat(to + partSuffix); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("salvage to %s: %w: %s exists, perhaps of a salvage that was interrupted; remove it, or name another directory",
-			to, wire.ErrInvalid, to+partSuffix)
+		return fmt.Errorf("salvage to %s: %w: %s exists, perhaps of a salvage that was interrupted; "+
+			"remove it, or name another directory", to, wire.ErrInvalid, to+partSuffix)
 	}
 	return nil
 }

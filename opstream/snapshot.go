@@ -34,7 +34,8 @@ func (l *Log) WriteSnapshot(version string, fold []byte, seq uint64) error {
 
 func (l *Log) writeSnapshot(version string, fold []byte, seq uint64) error {
 	if version == "" || len(version) > segments.MaxFoldVersionBytes {
-		return fmt.Errorf("%w: the fold's version %.80q has %d bytes: want 1 to %d", wire.ErrInvalid, version, len(version), segments.MaxFoldVersionBytes)
+		return fmt.Errorf("%w: the fold's version %.80q has %d bytes: want 1 to %d",
+			wire.ErrInvalid, version, len(version), segments.MaxFoldVersionBytes)
 	}
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()
@@ -121,7 +122,8 @@ func (v *verifier) checkSnapshot() {
 			severity = SeverityNotice
 		}
 		v.report.add(Finding{Severity: severity, File: path, Seq: last, Why: fmt.Sprintf(
-			"it covers operations up to seq %d, which were durable, and the stream ends with %d: its end was lost, or this is an older copy of it", c.Cur.Seq, last)})
+			"it covers operations up to seq %d, which were durable, and the stream ends with %d: "+
+				"its end was lost, or this is an older copy of it", c.Cur.Seq, last)})
 		return
 	}
 	if err == nil {

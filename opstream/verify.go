@@ -86,8 +86,9 @@ func (r *Report) add(f Finding) {
 }
 
 // Verify reads the stream in dir up to its end or its first damaged line: form, checksum, seq,
-// chain and ack of every line, the JSON of every body, every blob. The report lists damage; the error means that it could not
-// be examined (ErrNotFound if there is no stream). It takes no lock and changes nothing.
+// chain and ack of every line, the JSON of every body, every blob. The report lists damage; the
+// error means that it could not be examined (ErrNotFound if there is no stream). It takes no
+// lock and changes nothing.
 func Verify(ctx context.Context, dir string) (Report, error) {
 	return verify(ctx, durable.OS{}, dir)
 }

@@ -52,7 +52,8 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	if there, err := fsys.Exists(filepath.Join(store, fsys.StateDir)); err != nil {
 		return gc.Report{}, fmt.Errorf("gc %s: %w", store, err)
 	} else if !there {
-		return gc.Report{}, fmt.Errorf("gc %s: %w: not a store; name the bare repository that holds snapshots", store, ErrRefused)
+		return gc.Report{}, fmt.Errorf("gc %s: %w: not a store; name the bare repository that holds snapshots",
+			store, ErrRefused)
 	}
 	return gc.Run(ctx, store, opts, func() ([]gitfmt.Hash, error) { return restore.JournalRoots(store) })
 }

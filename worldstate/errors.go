@@ -69,7 +69,8 @@ const DefaultLockWait = fsys.DefaultLockWait
 
 // lostLine describes a lost snapshot in one line.
 func lostLine(id ID, err error) string {
-	return fmt.Sprintf("snapshot %s is missing or damaged: %s; only a backup can bring it back", gitfmt.Short(id), whyMissing(id, err))
+	return fmt.Sprintf("snapshot %s is missing or damaged: %s; only a backup can bring it back",
+		gitfmt.Short(id), whyMissing(id, err))
 }
 
 // isLost reports whether an error means that a snapshot is lost. A whole id that is unknown

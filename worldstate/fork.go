@@ -47,11 +47,13 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err != nil {
 		return f, err
 	}
-	dir, err := restore.Fork(ctx, w.effects(), target, list, []restore.Outside{{Dir: w.dir, What: "the world"}, {Dir: w.store, What: "the store"}})
+	outside := []restore.Outside{{Dir: w.dir, What: "the world"}, {Dir: w.store, What: "the store"}}
+	dir, err := restore.Fork(ctx, w.effects(), target, list, outside)
 	if err != nil {
 		return f, err
 	}
-	return Forked{ID: id, Dir: dir, Tree: c.Tree.String(), Files: list.Files(), Missing: append([]Skip{}, c.Skips...)}, nil
+	f = Forked{ID: id, Dir: dir, Tree: c.Tree.String(), Files: list.Files(), Missing: append([]Skip{}, c.Skips...)}
+	return f, nil
 }
 
 type plainForked Forked

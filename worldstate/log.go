@@ -89,7 +89,8 @@ func (w *World) listed(c *gitfmt.Commit, steps []string, current gitfmt.Hash) Co
 	slices.Sort(steps)
 	item := Commit{
 		ID: ID(c.Id.String()), Tree: c.Tree.String(), Parents: []ID{}, Time: c.Time, Message: c.Message,
-		Steps: steps, Complete: !c.Partial, Skipped: append([]Skip{}, c.Skips...), Trailers: c.Trailers, Current: current == c.Id,
+		Steps: steps, Complete: !c.Partial, Skipped: append([]Skip{}, c.Skips...), Trailers: c.Trailers,
+		Current: current == c.Id,
 	}
 	for _, p := range c.Parents {
 		item.Parents = append(item.Parents, ID(p.String()))

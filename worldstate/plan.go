@@ -54,13 +54,15 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
 	if !w.isOwn(c) && !o.OtherWorld && !sc.Empty() { // an empty directory has nothing that could be lost by it
-		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
+		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s",
+			ErrRefused, target, w.dir)
 	}
 	if o.Paths, err = plan.RelativePaths(w.dir, o.Paths); err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
 	in := plan.Input{
-		World: w.key, Root: root, Now: sc, Track: w.track, Objects: w.objects, Target: c, Base: tree.Empty(), Options: o, Listing: w.listing,
+		World: w.key, Root: root, Now: sc, Track: w.track, Objects: w.objects, Listing: w.listing,
+		Target: c, Base: tree.Empty(), Options: o,
 	}
 	if in.Want, err = w.tree(c.Tree); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", target, err)

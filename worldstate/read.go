@@ -107,7 +107,8 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 func (w *World) refuseSecret(id ID, path string) error {
 	c, err := w.byID(id)
 	if err == nil && slices.Contains(c.Secrets, path) {
-		err = fmt.Errorf("%w: %q is an ignored file that snapshots hold for restores only; restore it to read it", ErrRefused, path)
+		err = fmt.Errorf("%w: %q is an ignored file that snapshots hold for restores only; restore it to read it",
+			ErrRefused, path)
 	}
 	return err
 }

@@ -47,7 +47,8 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		return ID(name), err
 	}
 	if strings.HasPrefix(name, "@") {
-		return "", fmt.Errorf("snapshot %q: %w: the task before @ is missing; a step is TASK@STEP or STEP", name, ErrUnknown)
+		return "", fmt.Errorf("snapshot %q: %w: the task before @ is missing; a step is TASK@STEP or STEP",
+			name, ErrUnknown)
 	}
 	return w.search(ctx, byName, step, name)
 }
@@ -77,14 +78,17 @@ func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step,
 	task, number, named := strings.Cut(name, "@")
 	switch {
 	case named:
-		return "", fmt.Errorf("snapshot %q: %w: task %q has no snapshot of step %q in this store; a step that changed no file has the previous step's%s", name, ErrUnknown, task, number, broken)
+		return "", fmt.Errorf("snapshot %q: %w: task %q has no snapshot of step %q in this store; "+
+			"a step that changed no file has the previous step's%s", name, ErrUnknown, task, number, broken)
 	case len(found) == 0:
-		return "", fmt.Errorf("snapshot %q: %w: no id has this prefix; a step is TASK@STEP, and the log lists them%s", name, ErrUnknown, broken)
+		return "", fmt.Errorf("snapshot %q: %w: no id has this prefix; a step is TASK@STEP, and the log lists them%s",
+			name, ErrUnknown, broken)
 	case len(found) == 1:
 		return ID(found[0]), nil
 	}
 	sort.Strings(found)
-	return "", fmt.Errorf("snapshot %q: %w: ambiguous: %s; enter more digits", name, ErrUnknown, strings.Join(found, " or "))
+	ids := strings.Join(found, " or ")
+	return "", fmt.Errorf("snapshot %q: %w: ambiguous: %s; enter more digits", name, ErrUnknown, ids)
 }
 
 // HasTask reports whether a store holds snapshots of a task. It only reads.

@@ -108,7 +108,9 @@ func (w *World) effects() restore.Effects {
 	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Before: w.track.Before}
 }
 
-func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (res Result, settle func() error, err error) {
+func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (
+	res Result, settle func() error, err error,
+) {
 	c, err := w.byID(target)
 	if err != nil {
 		return res, nil, fmt.Errorf("restore: %w", err)
@@ -143,7 +145,8 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 		return res, nil, err
 	}
 	if o.PlanHash != "" && p.Hash != o.PlanHash {
-		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, p.Hash)
+		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); "+
+			"plan again", ErrStale, o.PlanHash, p.Hash)
 	}
 	p.Source = snap.ID
 	if p.Lost { // later changes count as edits
@@ -156,7 +159,10 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 
 // apply carries out a plan under the journal, after intend has returned. settle makes it
 // durable and closes root; it is nil if nothing is left to do.
-func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.Listing, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
+func (w *World) apply(
+	ctx context.Context, root *fsys.Root, p *Plan, now *tree.Listing, target *gitfmt.Commit, source gitfmt.Hash,
+	intend func(Plan) error,
+) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
 	// No file moves unless the way back can be read.
 	if err := restore.ProbeAll(ctx, w.objects, p.Actions, restore.BeforeOf); err != nil {
@@ -166,7 +172,10 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 	if err != nil {
 		return res, nil, err
 	}
-	j := &restore.Journal{World: w.journal.World, Source: source, Target: target.Id, Head: head, Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.Actions}
+	j := &restore.Journal{
+		World: w.journal.World, Source: source, Target: target.Id, Head: head,
+		Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.Actions,
+	}
 	if len(j.Actions) == 0 { // nothing moves, so nothing needs a journal; the ref may still move
 		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
 			err = w.finish(j)
@@ -268,9 +277,13 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	return c.Id, w.objects.Publish(pack, w.opts.SizeLimitBytes)
 }
 
-func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal, p *Plan, target *gitfmt.Commit, raced []Skip) (Result, error) {
-	res := Result{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}, Unchanged: p.Unchanged}
-	res.Kept = append(append(res.Kept, p.Keep...), raced...)
+func (w *World) result(
+	ctx context.Context, root *fsys.Root, j *restore.Journal, p *Plan, target *gitfmt.Commit, raced []Skip,
+) (Result, error) {
+	res := Result{
+		Source: ID(j.Source.String()), Target: ID(j.Target.String()), Unchanged: p.Unchanged,
+		Written: []string{}, Deleted: []string{}, Kept: append(append([]Skip{}, p.Keep...), raced...),
+	}
 	stayed := make(map[string]bool, len(raced))
 	for _, s := range raced {
 		stayed[s.Path] = true
@@ -310,7 +323,9 @@ func (w *World) finish(j *restore.Journal) error {
 // treeAfter returns the world's id after a restore. If the plan was for the whole world and
 // nothing was kept, every path was compared or equals the target's, so it is the target's id.
 // Otherwise the world is scanned, since the new rules may hide or show other paths.
-func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, clean bool) (gitfmt.Hash, error) {
+func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, clean bool) (
+	gitfmt.Hash, error,
+) {
 	if clean && len(p.Options.Paths) == 0 && !p.Overlaid {
 		return target.Tree, nil
 	}

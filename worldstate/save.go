@@ -162,7 +162,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	snap.ParentLost = lost
 	snap.IgnoredGone = w.missingIgnored(sc)
 	if err := w.track.Learn(sc); err != nil { // the snapshot is saved; only the next process is slower
-		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
+		why := "stat cache not written: " + usergit.Reason(err)
+		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: why})
 	}
 	if err := w.objects.Consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
 		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not merged: " + usergit.Reason(err)})

@@ -106,8 +106,9 @@ func (e *exporter) tree(h, base gitfmt.Hash, path string) error {
 // directory packs; ids are in the order in which they were saved. Each gets the name of its step as a save gives
 // it; one without a step is kept for task.
 func Import(ctx context.Context, store, task, packs string, ids []ID) error {
-	w := &World{store: store, objects: objects.New(store), refs: &refs.Store{Dir: store}, lock: fsys.NewLock(store, fsys.WriterLock)}
-	w.opts.LockWait, w.opts.Hook = DefaultLockWait, func(string) {}
+	w := &World{store: store, objects: objects.New(store), refs: &refs.Store{Dir: store}}
+	w.lock, w.opts.LockWait = fsys.NewLock(store, fsys.WriterLock), DefaultLockWait
+	w.opts.Hook = func(string) {}
 	defer func() { w.objects.Close(); w.lock.Close() }()
 	if err := errors.Join(os.MkdirAll(filepath.Join(store, fsys.StateDir), 0o700), w.create()); err != nil {
 		return fmt.Errorf("import snapshots: %w", err)

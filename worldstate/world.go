@@ -89,7 +89,8 @@ const MaxSecretBytes = scan.MaxSecretBytes
 // DefaultSecrets returns the default of Options.Secrets: environments, local settings and
 // small databases.
 func DefaultSecrets() []string {
-	return strings.Fields(".env* *.env .envrc *.local *.local.* local_settings.py secrets.* credentials.* *.sqlite *.sqlite3 *.db")
+	return strings.Fields(`.env* *.env .envrc *.local *.local.* local_settings.py secrets.* credentials.*
+		*.sqlite *.sqlite3 *.db`)
 }
 
 // DefaultFileLimitBytes is the default of Options.FileLimitBytes: a GiB takes some seconds to
@@ -117,7 +118,7 @@ type World struct {
 	policies   map[gitfmt.Hash]*tree.Policy  // by snapshot; a plan would read every directory
 	ignoredWas map[string]bool               // the ignored paths at the last save
 	saved      *gitfmt.Commit                // of the last save
-	held       *fsys.Root                    // the directory, open so that no other one gets its inode; nil before the first operation
+	held       *fsys.Root                    // the directory, open so that no other one gets its inode; nil at first
 	unsettled  error                         // why the last restore is not known to be durable
 }
 
@@ -180,7 +181,8 @@ func Open(dir, store string, o *Options) (*World, error) {
 		}
 	}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock)
-	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
+	cache := filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key)
+	w.track = scan.New(w.dir, cache, w.objects, excluded, scan.Options{
 		Secrets: w.opts.Secrets, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress,
 	})
 	return w, w.create()
@@ -323,12 +325,12 @@ func (w *World) checkDir() error {
 	if err != nil {
 		return err
 	}
-	for _, refused := range []struct{ path, what string }{{"/", "the root directory"}, {w.opts.Home, "the home directory"}} {
-		if refused.path == "" {
+	for _, refused := range [][2]string{{"/", "the root directory"}, {w.opts.Home, "the home directory"}} {
+		if refused[0] == "" {
 			continue
 		}
-		if info, err := os.Stat(refused.path); err == nil && os.SameFile(here, info) {
-			return fmt.Errorf("%w: %s is never a world; name a project's directory", ErrRefused, refused.what)
+		if info, err := os.Stat(refused[0]); err == nil && os.SameFile(here, info) {
+			return fmt.Errorf("%w: %s is never a world; name a project's directory", ErrRefused, refused[1])
 		}
 	}
 	return nil
@@ -450,7 +452,8 @@ func (w *World) readCommit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	}
 	for _, c := range named {
 		if c.Id == h {
-			return nil, fmt.Errorf("%w %s; restore that snapshot from a backup of the store; the world's log lists the others", err, w.store)
+			return nil, fmt.Errorf("%w %s; restore that snapshot from a backup of the store; "+
+				"the world's log lists the others", err, w.store)
 		}
 	}
 	return nil, fmt.Errorf("snapshot %s: %w: the store has no snapshot with this id", h, ErrUnknown)

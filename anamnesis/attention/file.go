@@ -117,7 +117,6 @@ type rowForm struct {
 	Own map[string]any `yaml:",inline"`
 }
 
-// UnmarshalYAML reads a row and its line.
 func (r *rowForm) UnmarshalYAML(n *yaml.Node) error {
 	type plain rowForm
 	r.Line = n.Line

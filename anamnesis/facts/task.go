@@ -147,7 +147,6 @@ func first(in []string) string {
 	return out[:min(len(out), maxWordBytes)]
 }
 
-// collect adds the names that a pattern finds to a list.
 func collect(list []string, pattern *regexp.Regexp, text string) []string {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		name := strings.Join(m[1:], "")

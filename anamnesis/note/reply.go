@@ -91,7 +91,6 @@ func (t *textJSON) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// listJSON is a list of texts, or one text.
 type listJSON []textJSON
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -48,12 +48,9 @@ func (a *app) mcpLoginCommand(verb, short string, dir *string) *cobra.Command {
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			svc, servers, err := a.serversIn(*dir)
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
+			servers, err := session.PickServers(servers, args)
 			if err != nil {
-				return err
-			}
-			if servers, err = session.PickServers(servers, args); err != nil {
 				return err
 			}
 			if verb == "logout" {
@@ -69,7 +66,7 @@ func (a *app) mcpLoginCommand(verb, short string, dir *string) *cobra.Command {
 				a.printf("logged in at %s\n", args[0])
 			}
 			return err
-		},
+		}),
 	}
 }
 
@@ -132,8 +129,8 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&s.URL, "url", "", "address of a server that speaks streamable HTTP")
-	fl.StringVar(&s.Cwd, "cwd", "",
-		"where the command runs: project (outside the sandbox, with the project's code) or an absolute directory (default: an empty directory)")
+	fl.StringVar(&s.Cwd, "cwd", "", "where the command runs: project (outside the sandbox, with the project's code) "+
+		"or an absolute directory (default: an empty directory)")
 	fl.StringArrayVar(&env, "env", nil,
 		"NAME=VALUE for the command; ${NAME} in it is replaced by your variable (repeatable)")
 	fl.StringArrayVar(&headers, "header", nil,
@@ -151,29 +148,15 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the servers a task in the directory would have",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			svc, servers, err := a.serversIn(*dir)
-			if err != nil {
-				return err
-			}
+		RunE: a.withServers(dir, func(_ *cobra.Command, _ []string, svc *session.Service, servers []mcp.Server) error {
 			entries, err := svc.ListServers(servers)
 			if err != nil {
 				return err
 			}
 			return a.show(entries, func() { a.out().Servers(entries) })
-		},
+		}),
 	}
 	return a.jsonFlag(cmd, "one JSON array")
-}
-
-// grantFlags are the flags for the permissions of a project's program beyond its sandbox.
-func grantFlags(cmd *cobra.Command, g *guard.Grants) {
-	fl := cmd.Flags()
-	fl.BoolVar(&g.Network, "network", false, "grant the network, all of it: hosts cannot be told apart")
-	fl.StringArrayVar(&g.Read, "read", nil, "grant reading a directory or file outside the project (repeatable)")
-	fl.StringArrayVar(&g.Write, "write", nil, "grant reading and writing a directory outside the project (repeatable)")
-	fl.StringArrayVar(&g.Env, "env", nil, "grant a variable of yours, by its name (repeatable)")
-	fl.StringArrayVar(&g.Sockets, "socket", nil, "grant a Unix socket, by its path (repeatable)")
 }
 
 // resolveGrants checks the requested grants, which need named programs.
@@ -188,18 +171,22 @@ func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
 	return out, nil
 }
 
-// serversIn returns the servers of a directory.
-func (a *app) serversIn(dir string) (*session.Service, []mcp.Server, error) {
-	svc, err := a.service()
-	if err != nil {
-		return nil, nil, err
-	}
-	if dir, err = session.RealDir(dir); err != nil {
-		return nil, nil, err
-	}
-	servers, warnings, err := svc.MCPServers(dir)
-	a.warn(warnings...)
-	return svc, servers, err
+// withServers runs a verb with the servers of a directory.
+func (a *app) withServers(
+	dir *string, run func(*cobra.Command, []string, *session.Service, []mcp.Server) error,
+) func(*cobra.Command, []string) error {
+	return a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+		real, err := session.RealDir(*dir)
+		if err != nil {
+			return err
+		}
+		servers, warnings, err := svc.MCPServers(real)
+		a.warn(warnings...)
+		if err != nil {
+			return err
+		}
+		return run(cmd, args, svc, servers)
+	})
 }
 
 func (a *app) mcpRemoveCommand(verb, short string, dir *string) *cobra.Command {
@@ -207,14 +194,11 @@ func (a *app) mcpRemoveCommand(verb, short string, dir *string) *cobra.Command {
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			svc, servers, err := a.serversIn(*dir)
-			if err != nil {
-				return err
-			}
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
 			ofProject := func(s mcp.Server) bool { return s.Name == args[0] && s.Project != "" }
 			if verb == "revoke" && !slices.ContainsFunc(servers, ofProject) {
-				return exit.Usagef("no server of the project is called %s; 'anamnesis mcp remove' removes one of your own", args[0])
+				return exit.Usagef("no server of the project is called %s; 'anamnesis mcp remove' removes one of your own",
+					args[0])
 			}
 			withdrawn, err := svc.RemoveServer(servers, args[0])
 			if err != nil {
@@ -226,7 +210,7 @@ func (a *app) mcpRemoveCommand(verb, short string, dir *string) *cobra.Command {
 			}
 			a.printf("removed %s\n", args[0])
 			return nil
-		},
+		}),
 	}
 }
 
@@ -235,12 +219,9 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 		Use:   "test [NAME…]",
 		Args:  cobra.ArbitraryArgs,
 		Short: "Start servers and list their tools",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			svc, servers, err := a.serversIn(*dir)
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
+			servers, err := session.PickServers(servers, args)
 			if err != nil {
-				return err
-			}
-			if servers, err = session.PickServers(servers, args); err != nil {
 				return err
 			}
 			var errs []error
@@ -248,7 +229,7 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 				errs = append(errs, a.mcpTest(cmd.Context(), svc, s, *dir, *sandbox))
 			}
 			return errors.Join(errs...)
-		},
+		}),
 	}
 	return a.jsonFlag(cmd, "one JSON object for each server")
 }
@@ -286,12 +267,9 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 approval covers the command, the programs of the project that it runs or names, and the
 descriptions of the tools. If one of them changes, you are asked again. A project's server runs
 in a sandbox. The flags below grant more, and replace earlier grants.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			svc, servers, err := a.serversIn(*dir)
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
+			grants, err := resolveGrants(grants, args)
 			if err != nil {
-				return err
-			}
-			if grants, err = resolveGrants(grants, args); err != nil {
 				return err
 			}
 			servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { return s.Project == "" })
@@ -309,10 +287,16 @@ in a sandbox. The flags below grant more, and replace earlier grants.`,
 				}
 			}
 			return nil
-		},
+		}),
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
-	grantFlags(cmd, &grants)
+	fl := cmd.Flags()
+	fl.BoolVar(&yes, "yes", false, "approve without asking")
+	fl.BoolVar(&grants.Network, "network", false, "grant the network, all of it: hosts cannot be told apart")
+	fl.StringArrayVar(&grants.Read, "read", nil, "grant reading a directory or file outside the project (repeatable)")
+	fl.StringArrayVar(&grants.Write, "write", nil,
+		"grant reading and writing a directory outside the project (repeatable)")
+	fl.StringArrayVar(&grants.Env, "env", nil, "grant a variable of yours, by its name (repeatable)")
+	fl.StringArrayVar(&grants.Sockets, "socket", nil, "grant a Unix socket, by its path (repeatable)")
 	return cmd
 }
 

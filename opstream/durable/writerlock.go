@@ -111,7 +111,8 @@ func (l *WriterLock) sign() error {
 	if writer(l.f) == os.Getpid() {
 		return nil
 	}
-	content, err := json.Marshal(lockContent{PID: os.Getpid(), Start: ProcessStart(os.Getpid()), Since: time.Now().UTC()})
+	pid := os.Getpid()
+	content, err := json.Marshal(lockContent{PID: pid, Start: ProcessStart(pid), Since: time.Now().UTC()})
 	if err == nil {
 		err = l.f.Truncate(0)
 	}

@@ -11,7 +11,7 @@ import (
 type TaskOpened struct {
 	Task    string `json:"task"`           // the task's id
 	Dir     string `json:"dir"`            // the world's directory, absolute
-	Repo    string `json:"repo,omitempty"` // the project the directory belongs to: host and path of its origin, or a name
+	Repo    string `json:"repo,omitempty"` // the project of the directory: host and path of its origin, or a name
 	Store   string `json:"store"`          // the bare repository of its snapshots then; see taskdir.Home.StoreOf
 	Model   string `json:"model"`          // model name, or script:FILE
 	BaseURL string `json:"base_url"`       // empty: the provider's own
@@ -132,7 +132,7 @@ type TaskResumed struct {
 // Limits are a task's limits; 0: none, or the default.
 type Limits struct {
 	Steps  int           `json:"steps,omitempty"`   // of a turn
-	Tokens int           `json:"tokens,omitempty"`  // of the whole task, its subagents' included: prompts and replies, as the provider counts
+	Tokens int           `json:"tokens,omitempty"`  // of the whole task and its subagents: prompts and replies
 	USD    float64       `json:"usd,omitempty"`     // likewise
 	Time   time.Duration `json:"time_ns,omitempty"` // of each process
 }
@@ -253,13 +253,15 @@ func (b *ModelReplied) Unfinished() string {
 	case len(b.Calls) > 0 || b.Finish == FinishCheckpoint || b.Finish == "content_filter":
 		return ""
 	case b.Finish == FinishLength && strings.TrimSpace(b.Text) == "":
-		return "The last reply reached the token limit before it said anything. Think in fewer words, then call a tool or answer."
+		return "The last reply reached the token limit before it said anything. " +
+			"Think in fewer words, then call a tool or answer."
 	case b.Finish == FinishLength:
 		return "The last reply was cut off at the token limit. Continue where it ended. Do not repeat what it said."
 	case strings.TrimSpace(b.Text) == "":
 		return "The last reply had neither text nor a tool call. Call a tool, or answer the user in text."
 	case slices.Contains(b.Repairs, RepairUnreadCall):
-		return "The last reply contains a tool call written as text. It did not run. Call the tool through the tool interface, or answer the user in text."
+		return "The last reply contains a tool call written as text. It did not run. " +
+			"Call the tool through the tool interface, or answer the user in text."
 	}
 	return ""
 }
@@ -349,12 +351,12 @@ type ToolReturned struct {
 	Text    string   `json:"text"` // what the model is shown
 	IsError bool     `json:"is_error,omitempty"`
 	Refused bool     `json:"refused,omitempty"` // approval or a rule said no; nothing ran
-	Unknown bool     `json:"unknown,omitempty"` // the program died while it ran, or its agent did not report the outcome
+	Unknown bool     `json:"unknown,omitempty"` // the program died while it ran, or its agent reported no outcome
 	Exit    *int     `json:"exit,omitempty"`    // exit code, when a process ran
 	Stdout  string   `json:"stdout,omitempty"`  // separate where a process ran
 	Stderr  string   `json:"stderr,omitempty"`
 	Cut     int64    `json:"cut,omitempty"`    // bytes of output that were left out
-	Kept    []uint64 `json:"kept,omitempty"`   // the output.kept operations that hold the output whole, where it was cut
+	Kept    []uint64 `json:"kept,omitempty"`   // output.kept operations with the whole output, where it was cut
 	Reads   []string `json:"reads,omitempty"`  // files read, relative to the world
 	Writes  []string `json:"writes,omitempty"` // files written, relative to the world
 	Network bool     `json:"network,omitempty"`
@@ -393,7 +395,7 @@ type WorldSaved struct {
 	NChanged int       `json:"n_changed"`
 	Mark     string    `json:"mark"`            // the step mark, as the model sees it
 	Error    string    `json:"error,omitempty"` // why there is no checkpoint
-	Lost     []string  `json:"lost,omitempty"`  // earlier snapshots that the store has lost, and why; the previous one is among them
+	Lost     []string  `json:"lost,omitempty"`  // snapshots that the store lost, the previous one among them, and why
 	// Mixed names another program that may also have changed files in this step. The
 	// WorldChanged before it has the changes.
 	Mixed string `json:"mixed,omitempty"`
@@ -487,13 +489,13 @@ type PassDone struct {
 	EAS         int      `json:"eas"`
 	Trigger     string   `json:"trigger"`               // TriggerJump, …
 	Block       string   `json:"block"`                 // empty for a cold-only pass
-	Words       string   `json:"words,omitempty"`       // triggers window and mail: the user's own words from the ranges
+	Words       string   `json:"words,omitempty"`       // triggers window and mail: the user's words from the ranges
 	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to
 	Cards       []string `json:"cards"`                 // ids written
 	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be written, and why
 	Lessons     []string `json:"lessons,omitempty"`     // hashes of the cards' texts
 	Paired      []string `json:"paired,omitempty"`      // those of Lessons that rest on a pair of the path that stayed
-	Observed    []string `json:"observed,omitempty"`    // earlier versions: those of Lessons that say only what the ranges record
+	Observed    []string `json:"observed,omitempty"`    // earlier versions: Lessons that say what the ranges record
 	NoCards     string   `json:"no_cards,omitempty"`    // why there were none to write
 	Writer      string   `json:"writer"`                // model | extractor | mail
 	Fallback    string   `json:"fallback,omitempty"`    // why the extractor wrote all or a part

@@ -72,7 +72,9 @@ type Broke struct {
 func (b *Broke) String() string {
 	text, what := fmt.Sprintf("passed at step %d and fails since step %d", b.Good, b.Step), ", which changed "
 	if b.Unfinished != "" {
-		text, what = fmt.Sprintf("passed at step %d and fails at step %d; which step between broke it was not found (%s)", b.Good, b.Step, b.Unfinished), ". Changed since: "
+		text = fmt.Sprintf("passed at step %d and fails at step %d; which step between broke it was not found (%s)",
+			b.Good, b.Step, b.Unfinished)
+		what = ". Changed since: "
 	}
 	if len(b.Changed) > 0 {
 		text += what + strings.Join(b.Changed, ", ")
@@ -83,7 +85,7 @@ func (b *Broke) String() string {
 // Rating is how good a run of the checks was.
 type Rating struct {
 	Value   float64 `json:"value"`             // tests that passed, or what the goal's command printed
-	Of      int     `json:"of,omitempty"`      // tests that any check of the goal has named; 0: the goal's command rates
+	Of      int     `json:"of,omitempty"`      // tests that the goal's checks have named; 0: the goal's command rates
 	Failing int     `json:"failing,omitempty"` // tests
 	Error   string  `json:"error,omitempty"`   // why the goal's command gave no number
 }

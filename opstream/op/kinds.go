@@ -18,13 +18,13 @@ const (
 	KindJumpDone     Kind = "jump.done"
 )
 
-// Bodies returns an empty body of each kind. TestEveryKindIsHandled compares with it the methods below and the functions
-// that handle kinds.
+// Bodies returns an empty body of each kind. TestEveryKindIsHandled compares with it the methods below and the
+// functions that handle kinds.
 func Bodies() []Body {
 	return []Body{
 		new(TaskOpened), new(TaskResumed), new(UserSaid), new(CardsRecalled), new(ModelAsked),
-		new(ModelReplied), new(ModelFailed), new(QuestionAsked), new(QuestionAnswered), new(ApprovalDecided), new(ResearchDone),
-		new(ToolCalled), new(ToolStarted), new(OutputKept), new(ToolReturned), new(TodosSet),
+		new(ModelReplied), new(ModelFailed), new(QuestionAsked), new(QuestionAnswered), new(ApprovalDecided),
+		new(ResearchDone), new(ToolCalled), new(ToolStarted), new(OutputKept), new(ToolReturned), new(TodosSet),
 		new(SubagentStarted), new(SubagentEnded), new(JobStarted), new(JobEnded), new(WorldSaved),
 		new(WorldChanged), new(RestoreIntended), new(WorldRestored), new(JumpRequested),
 		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),

@@ -39,7 +39,7 @@ func Oddities() []Oddity {
 		{RepairArgsControls, "line breaks in arguments are not escaped", "they are escaped"},
 		{RepairNoFinish, "the reply is complete without a finish reason", "it counts as ended"},
 		{RepairCallID, "a call has no id, or the id of an earlier one", "it gets a new one"},
-		{RepairWithout, "a field of the request is refused", "the request is made again without it, and later ones too"},
+		{RepairWithout, "a field of the request is refused", "this request and later ones are made without it"},
 		{RepairHistory, "the history is refused as it is written", "it is written in the way that the refusal names"},
 		{RepairToolSchema, "the schema of a tool would be refused", "it is written in the accepted form"},
 		{RepairToolLeftOut, "the endpoint refuses a tool", "the tool is left out"},

@@ -44,9 +44,9 @@ type Answer struct {
 	Allow   bool   `json:"allow,omitempty"`    // the call runs, the limit is raised, the provider is asked again
 	ForTask bool   `json:"for_task,omitempty"` // and everything else in this task runs, too
 	Same    bool   `json:"same,omitempty"`     // and exactly this again in this task
-	Like    bool   `json:"like,omitempty"`     // and calls like it in this task, unless a rule asks or refuses: see ApprovalDecided.Rules
+	Like    bool   `json:"like,omitempty"`     // and calls like it in this task: see ApprovalDecided.Rules
 	Always  bool   `json:"always,omitempty"`   // and exactly this again in this directory
-	Args    string `json:"args,omitempty"`     // the call's arguments as the user edited them; then decided anew, regardless of Allow
+	Args    string `json:"args,omitempty"`     // the call's arguments as the user edited them; they are decided anew
 	Text    string `json:"text,omitempty"`     // words to the model, which survive jumps; of AboutLimit: the new limit
 }
 

@@ -4,7 +4,7 @@ package op
 // step again, after several jumps there.
 type ReflectAsked struct {
 	To    int    `json:"to"`    // the step of the repeated jumps
-	Jumps int    `json:"jumps"` // how often it went there since the count began; by the goal: how many checks were no better
+	Jumps int    `json:"jumps"` // there since the count began; by the goal: how many checks were no better
 	Model string `json:"model"`
 	// By is [ByGoal] if the goal's checks get no better: To is the step with the best one, to which the task goes
 	// back. Empty: the loop guard, as above.

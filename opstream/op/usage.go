@@ -21,15 +21,15 @@ func (u Usage) Unpriced() int { return u.Tokens() - u.Priced }
 // Plus returns the sum.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
-		Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached, Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,
-		USD: u.USD + v.USD, Priced: u.Priced + v.Priced,
+		Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached, Completion: u.Completion + v.Completion,
+		Reasoning: u.Reasoning + v.Reasoning, USD: u.USD + v.USD, Priced: u.Priced + v.Priced,
 	}
 }
 
 // Minus returns the usage since an earlier count.
 func (u Usage) Minus(v Usage) Usage {
 	return Usage{
-		Prompt: u.Prompt - v.Prompt, Cached: u.Cached - v.Cached, Completion: u.Completion - v.Completion, Reasoning: u.Reasoning - v.Reasoning,
-		USD: max(u.USD-v.USD, 0), Priced: u.Priced - v.Priced,
+		Prompt: u.Prompt - v.Prompt, Cached: u.Cached - v.Cached, Completion: u.Completion - v.Completion,
+		Reasoning: u.Reasoning - v.Reasoning, USD: max(u.USD-v.USD, 0), Priced: u.Priced - v.Priced,
 	}
 }

@@ -126,7 +126,8 @@ func classOf(s string) (class string, n int) {
 // namedClass returns the ranges of a POSIX class in the C locale, without the slash; empty for none.
 func namedClass(name string) string {
 	return map[string]string{
-		"alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": "\t ", "cntrl": "\x00-\x1f\x7f", "digit": "0-9", "graph": `\!-.0-~`,
-		"lower": "a-z", "print": " -.0-~", "punct": `\!-.:-@\[-` + "`{-~", "space": "\t-\r ", "upper": "A-Z", "xdigit": "0-9A-Fa-f",
+		"alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": "\t ", "cntrl": "\x00-\x1f\x7f", "digit": "0-9",
+		"graph": `\!-.0-~`, "lower": "a-z", "print": " -.0-~", "punct": `\!-.:-@\[-` + "`{-~",
+		"space": "\t-\r ", "upper": "A-Z", "xdigit": "0-9A-Fa-f",
 	}[name]
 }

@@ -135,7 +135,8 @@ func (t Tree) Whats() map[string]string {
 func Without(m map[string]string, names ...string) map[string]string {
 	out := make(map[string]string, len(m))
 	for path, what := range m {
-		if !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return slices.Contains(names, part) }) {
+		named := func(part string) bool { return slices.Contains(names, part) }
+		if !slices.ContainsFunc(strings.Split(path, "/"), named) {
 			out[path] = what
 		}
 	}

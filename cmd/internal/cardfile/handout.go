@@ -88,7 +88,6 @@ func (h *Handout) String() string {
 	return held + ", " + quote.Number(len(h.Changes), "file") + " changed"
 }
 
-// Apply writes the changes.
 func (h *Handout) Apply() error {
 	for _, c := range h.Changes {
 		if err := c.Apply(); err != nil {

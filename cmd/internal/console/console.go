@@ -82,7 +82,6 @@ func (c *Console) Ask(ctx context.Context, question string) (string, error) {
 	}
 }
 
-// Yes reports whether an answer is yes.
 func Yes(answer string) bool {
 	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
 }

@@ -45,7 +45,6 @@ func Here(h taskdir.Home, getenv func(string) string) (*Places, error) {
 	return p, nil
 }
 
-// Configured returns the agents that have a configuration.
 func (p *Places) Configured() ([]sessions.Agent, error) {
 	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool { return !p.Found(agent) })
 	if len(agents) == 0 {

@@ -105,7 +105,6 @@ func cut(text string, limit int) cutText {
 	return cutText{term.Output(head), len(text) - len(head)}
 }
 
-// pathNumber reads a number of the path.
 func pathNumber(r *http.Request, name string) (uint64, error) {
 	n, err := strconv.ParseUint(r.PathValue(name), 10, 63)
 	if err != nil {
@@ -294,7 +293,6 @@ type contextDetail struct {
 	Before, After string
 }
 
-// contextMessage is one message of it.
 type contextMessage struct {
 	inspect.ExplainedMessage
 	Number int

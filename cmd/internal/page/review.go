@@ -83,7 +83,6 @@ func (q *queue) path(id string) string {
 	return withQuery(reviewPath(id), q.Query)
 }
 
-// rows returns the rows of cards of the queue.
 func (q *queue) rows(cards []*card.Card) (out []listedCard) {
 	for _, c := range cards {
 		e := q.entries[c.ID]

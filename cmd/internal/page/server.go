@@ -35,7 +35,6 @@ var ErrNotLoopback = errors.New("not an address of this machine alone")
 
 // Options are what a server shows.
 type Options struct {
-	// Tasks are the tasks.
 	Tasks *session.Service
 	// Store holds the cards. It should be opened with Watch, so that what
 	// others change is seen at once. The server does not close it.

@@ -51,7 +51,6 @@ type Section struct {
 	Items []Item
 }
 
-// Text returns a report as text or markdown.
 func Text(r *report.Report, o Options) string {
 	sections := Sections(r, o)
 	if o.Markdown {

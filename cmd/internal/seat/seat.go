@@ -43,7 +43,6 @@ type Work struct {
 // AnyName leaves the name of a worktree to the program.
 const AnyName = "*"
 
-// drawn reports whether work is drawn on the terminal.
 func (s *Seat) drawn(w Work) bool { return s.Drawable() && w.Show == console.Show{} }
 
 // Interact opens a session that stays after an answer. Without a terminal, it runs one turn.

@@ -313,7 +313,6 @@ func (s *Settings) Warning() string {
 	return fmt.Sprintf("%s sets %s, which does not count %s; 'anamnesis config approve' shows it", s.File, strings.Join(names, ", "), before)
 }
 
-// value returns the value of a key.
 func (s *Settings) value(name string) Value {
 	return s.Values[slices.IndexFunc(s.Values, func(v Value) bool { return v.Key == name })]
 }

@@ -168,7 +168,6 @@ type CountedCard struct {
 	usage.Counts
 }
 
-// CountCards counts the cards of a store.
 func CountCards(store *knowledgebase.Store) CardStats {
 	st := CardStats{States: make(map[card.State]int), Broken: len(store.Broken()), Cards: []CountedCard{}}
 	for _, e := range store.List() {

@@ -137,7 +137,6 @@ func (o *Printer) Settings(set *settings.Settings) {
 	o.Printf("\nyour file: %s\n", set.UserFile)
 }
 
-// Rule prints a rule.
 func (o *Printer) Rule(r session.ListedRule) {
 	note := ""
 	if !r.Counts {

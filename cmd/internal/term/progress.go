@@ -49,7 +49,6 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, now: time.Now, plain: !IsTerminal(out)}
 }
 
-// IsTerminal reports whether w is a terminal.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -62,7 +61,6 @@ func (p *Progress) TaskScan(at worldstate.Progress) {
 	p.plain = p.plain || at.Done
 }
 
-// Scan shows the progress of a scan.
 func (p *Progress) Scan(at worldstate.Progress) {
 	if at.Done {
 		p.end()

@@ -434,7 +434,6 @@ func FileActions(b *op.JumpDone) (moves []string) {
 	return moves
 }
 
-// CountFiles is a number of files.
 func CountFiles(n int) string { return quote.Number(n, "file") }
 
 // JumpDetail says of a jump what it kept, what it lost, where it followed the user, and how git stands.

@@ -358,7 +358,6 @@ func (b *Builder) Discarded() func(step int) bool {
 	return func(step int) bool { return step < len(live) && !live[step] && b.state.Steps.At(step).Ended }
 }
 
-// Read returns the timeline of a task.
 func Read(h taskdir.Home, id string) (Timeline, error) {
 	b := new(Builder)
 	err := taskdir.EachOp(h, id, b.Add)

@@ -109,7 +109,6 @@ func (b *Builder) node(id int, live []bool) Node {
 	}
 }
 
-// placed is a step and its lane.
 type placed struct{ step, lane int }
 
 // order returns the first steps, as many as live has, in the order of their rows. The line

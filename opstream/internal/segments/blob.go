@@ -112,7 +112,8 @@ func EncodeBody(body []byte) (compact []byte, mime string, err error) {
 		return []byte("{}"), "", nil
 	}
 	if len(body) > wire.MaxBodyBytes {
-		return nil, "", fmt.Errorf("%w: the body has %d bytes, the limit is %d", wire.ErrTooLarge, len(body), wire.MaxBodyBytes)
+		return nil, "", fmt.Errorf("%w: the body has %d bytes, the limit is %d",
+			wire.ErrTooLarge, len(body), wire.MaxBodyBytes)
 	}
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, body); err != nil {

@@ -103,7 +103,8 @@ func patchHeader(c Change, path string, binary bool) string {
 			fmt.Fprintf(&s, "old mode %s\nnew mode %s\n", c.Old.gitMode(), c.New.gitMode())
 		}
 		if c.From != "" {
-			fmt.Fprintf(&s, "similarity index %d%%\nrename from %s\nrename to %s\n", c.Similarity, quoteGit(from), quoteGit(path))
+			fmt.Fprintf(&s, "similarity index %d%%\nrename from %s\nrename to %s\n",
+				c.Similarity, quoteGit(from), quoteGit(path))
 		}
 	}
 	if c.Secret {
@@ -116,11 +117,13 @@ func patchHeader(c Change, path string, binary bool) string {
 	if c.Old != nil && c.New != nil && c.Old.gitMode() == c.New.gitMode() {
 		s.WriteString(" " + c.Old.gitMode())
 	}
-	if binary {
+	empty := gitfmt.HashObject(gitfmt.BlobObject, nil).String()
+	switch {
+	case binary:
 		fmt.Fprintf(&s, "\nBinary files %s and %s differ\n", a, b)
-	} else if empty := gitfmt.HashObject(gitfmt.BlobObject, nil).String(); ids[0] != empty && ids[1] != empty || c.Old != nil && c.New != nil {
+	case c.Old != nil && c.New != nil || ids[0] != empty && ids[1] != empty:
 		fmt.Fprintf(&s, "\n--- %s\n+++ %s\n", a, b)
-	} else {
+	default:
 		s.WriteString("\n") // an empty file has no hunk, so git writes no names here
 	}
 	return s.String()

@@ -34,7 +34,8 @@ func ReadFormat(store string) (int, error) {
 		return 0, fmt.Errorf("read the store's format: %s holds %.20q and not a number", path, data)
 	}
 	if n > Format {
-		return n, fmt.Errorf("store %s has format %d, and this program reads formats up to %d; use a newer version of anamnesis", store, n, Format)
+		return n, fmt.Errorf("store %s has format %d, and this program reads formats up to %d; "+
+			"use a newer version of anamnesis", store, n, Format)
 	}
 	return n, nil
 }

@@ -86,7 +86,8 @@ func (s Stamp) IsLink() bool { return s.Mode&unix.S_IFMT == unix.S_IFLNK }
 
 // SameContent compares all but the number of links and the owner.
 func (s Stamp) SameContent(o Stamp) bool {
-	return s.Size == o.Size && s.Mtime == o.Mtime && s.Ctime == o.Ctime && s.Ino == o.Ino && s.Dev == o.Dev && s.Mode == o.Mode
+	return s.Size == o.Size && s.Mtime == o.Mtime && s.Ctime == o.Ctime &&
+		s.Ino == o.Ino && s.Dev == o.Dev && s.Mode == o.Mode
 }
 
 func NewStamp(st *unix.Stat_t) Stamp {

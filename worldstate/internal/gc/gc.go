@@ -165,12 +165,14 @@ func refuseGitWork(store string) error {
 		if there, err := fsys.Exists(path); err != nil {
 			return err
 		} else if there {
-			return fmt.Errorf("%w: git works in the store, and %s may name objects that would be removed; remove it first", gitfmt.ErrRefused, path)
+			return fmt.Errorf("%w: git works in the store, and %s may name objects that would be removed; "+
+				"remove it first", gitfmt.ErrRefused, path)
 		}
 	}
 	head, err := os.ReadFile(filepath.Join(store, "HEAD"))
 	if err == nil && !bytes.HasPrefix(head, []byte("ref: ")) {
-		err = fmt.Errorf("%w: HEAD names a commit; 'git --git-dir=%s symbolic-ref HEAD %s' restores it", gitfmt.ErrRefused, store, refs.Latest)
+		err = fmt.Errorf("%w: HEAD names a commit; 'git --git-dir=%s symbolic-ref HEAD %s' restores it",
+			gitfmt.ErrRefused, store, refs.Latest)
 	}
 	return err
 }
@@ -186,9 +188,11 @@ func (g *collector) explainMissing(err error) error {
 			continue
 		}
 		if refs.IsOurs(name) {
-			return fmt.Errorf("%w; %s names it; restore it from a backup of %s; nothing is collected until then", err, name, g.s.Dir)
+			return fmt.Errorf("%w; %s names it; restore it from a backup of %s; nothing is collected until then",
+				err, name, g.s.Dir)
 		}
-		return fmt.Errorf("%w; %s names it, which is not a snapshot in a pack; 'git --git-dir=%s update-ref -d %s' removes that ref", err, name, g.s.Dir, name)
+		return fmt.Errorf("%w; %s names it, which is not a snapshot in a pack; "+
+			"'git --git-dir=%s update-ref -d %s' removes that ref", err, name, g.s.Dir, name)
 	}
 	return fmt.Errorf("%w; 'git --git-dir=%s repack -d' packs your own objects", err, g.s.Dir)
 }

@@ -83,15 +83,15 @@ func (c *Commit) Encode() []byte {
 		fmt.Fprintf(&b, "%s: false\n", trailerComplete)
 	}
 	for _, s := range c.Skips {
-		fmt.Fprintf(&b, "%s: %s %s\n", trailerSkip, strconv.QuoteToASCII(s.Path), strconv.QuoteToASCII(s.Reason))
+		fmt.Fprintf(&b, "%s: %+q %+q\n", trailerSkip, s.Path, s.Reason)
 	}
 	for _, r := range c.Rules {
 		for _, p := range r.Patterns {
-			fmt.Fprintf(&b, "%s: %s %s %s\n", trailerRule, strconv.QuoteToASCII(r.Up), strconv.QuoteToASCII(r.Base), strconv.QuoteToASCII(p.String()))
+			fmt.Fprintf(&b, "%s: %+q %+q %+q\n", trailerRule, r.Up, r.Base, p.String())
 		}
 	}
 	for _, path := range c.Secrets {
-		fmt.Fprintf(&b, "%s: %s\n", trailerSecret, strconv.QuoteToASCII(path))
+		fmt.Fprintf(&b, "%s: %+q\n", trailerSecret, path)
 	}
 	for _, u := range c.Unstored {
 		fmt.Fprintf(&b, "%s: %s %s\n", trailerUnstored, strconv.QuoteToASCII(u.Path), strconv.QuoteToASCII(u.Reason))

@@ -20,7 +20,9 @@ import (
 // Log returns the commits that the chosen refs reach, children before parents, otherwise the
 // newest first. A commit that cannot be read has only its id and Missing. Its ancestors are
 // then found by the step trailers of the commits in packs.
-func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
+func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, chosen func(ref string) bool) (
+	[]*gitfmt.Commit, error,
+) {
 	all := make(map[gitfmt.Hash]*gitfmt.Commit)
 	var queue []gitfmt.Hash
 	for ref, h := range byName {
@@ -112,7 +114,7 @@ type Visitor struct {
 	Enter  func(h gitfmt.Hash) bool                            // reports whether to read the tree
 	Tree   func(h gitfmt.Hash, path string)                    // called for each tree that was read; may be nil
 	Blob   func(h gitfmt.Hash, path string) error              // called for each file and link
-	Failed func(h gitfmt.Hash, path string, cause error) error // called for a tree that cannot be read; if nil, such a tree ends the walk
+	Failed func(h gitfmt.Hash, path string, cause error) error // for a tree that cannot be read; nil: it ends the walk
 }
 
 // Walk visits a tree and everything beneath it, parents first.

@@ -213,7 +213,8 @@ func (s *Store) Sweep() {
 	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}
-	if turn, err := fsys.AcquireLock(context.Background(), s.Dir, fsys.CollectLock, 0); err == nil { // otherwise a collection runs
+	turn, err := fsys.AcquireLock(context.Background(), s.Dir, fsys.CollectLock, 0)
+	if err == nil { // otherwise a collection runs
 		_ = os.RemoveAll(s.CollectDir())
 		turn.Close()
 	}

@@ -25,7 +25,7 @@ func (s *Store) undelta(p *Pack, off int64, chain int) (gitfmt.ObjectType, []byt
 	}
 	defer r.Close()
 	if h.Size > gitfmt.MaxDeltaBytes || chain > maxDeltaChain {
-		return 0, nil, fmt.Errorf("an object of %d bytes, %d deltas deep, is too large to be read in memory", h.Size, chain)
+		return 0, nil, fmt.Errorf("an object of %d bytes, %d deltas deep, is too large for memory", h.Size, chain)
 	}
 	data := make([]byte, h.Size)
 	if _, err := io.ReadFull(r, data); err != nil {

@@ -28,7 +28,8 @@ func (p *Pack) Beside(ext string) string { return strings.TrimSuffix(p.Path, ".p
 // IsOurKeep reports whether the file is the .keep of one of our packs.
 func IsOurKeep(path string) (bool, error) {
 	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || fsys.IsErrno(err, unix.EISDIR) { // git push of another user writes its own
+	// A git push of another user writes its own.
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || fsys.IsErrno(err, unix.EISDIR) {
 		return false, nil
 	}
 	return string(bytes.TrimSpace(data)) == KeepWord, err

@@ -197,7 +197,8 @@ func (s *Store) AllPacks() []*Pack {
 func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 	for {
 		err := f()
-		if !errors.Is(err, gitfmt.ErrCorrupt) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrWrongType) || !s.markDamaged(h) {
+		damaged := errors.Is(err, gitfmt.ErrCorrupt) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrWrongType)
+		if !damaged || !s.markDamaged(h) {
 			return err
 		}
 	}

@@ -170,7 +170,8 @@ func (p *Writer) begin() error {
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
-	p.f, p.w, p.Off, p.seen = f, bufio.NewWriterSize(f, packBufferBytes), PackHeaderBytes, make(map[gitfmt.Hash]struct{})
+	p.f, p.w = f, bufio.NewWriterSize(f, packBufferBytes)
+	p.Off, p.seen = PackHeaderBytes, make(map[gitfmt.Hash]struct{})
 	if _, err := p.w.Write(make([]byte, PackHeaderBytes)); err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
@@ -267,7 +268,8 @@ func (p *Writer) Show() (string, error) {
 	for _, ext := range []string{".pack", KeepExt} {
 		if _, err := os.Lstat(name + ext); err == nil {
 			// The process that made the existing one may be about to remove it.
-			name = filepath.Join(p.dir, "pack-"+gitfmt.HashObject(gitfmt.BlobObject, []byte(name+fsys.NewNonce())).String())
+			other := gitfmt.HashObject(gitfmt.BlobObject, []byte(name+fsys.NewNonce()))
+			name = filepath.Join(p.dir, "pack-"+other.String())
 			break
 		}
 	}

@@ -69,7 +69,9 @@ func (p *Pack) checkEnd() error {
 
 // position returns an object's number among the entries.
 func (p *Pack) position(h gitfmt.Hash) (int, bool) {
-	return slices.BinarySearchFunc(p.items, h, func(e gitfmt.PackItem, h gitfmt.Hash) int { return bytes.Compare(e.Hash[:], h[:]) })
+	return slices.BinarySearchFunc(p.items, h, func(e gitfmt.PackItem, h gitfmt.Hash) int {
+		return bytes.Compare(e.Hash[:], h[:])
+	})
 }
 
 // Find returns an object's offset in the pack.

@@ -151,7 +151,9 @@ func (s *Store) ReadUpTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, mos
 }
 
 // ReadInto is ReadUpTo into buf, if the object fits there.
-func (s *Store) ReadInto(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (data []byte, err error) {
+func (s *Store) ReadInto(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (
+	data []byte, err error,
+) {
 	err = s.Retry(h, func() error {
 		data, err = s.readOnce(buf, h, want, path, most)
 		return err
@@ -269,7 +271,8 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("store %s would grow to %d bytes, over its limit of %d; raise the limit or collect old snapshots", e.Store, e.NeedBytes, e.LimitBytes)
+	return fmt.Sprintf("store %s would grow to %d bytes, over its limit of %d; "+
+		"raise the limit or collect old snapshots", e.Store, e.NeedBytes, e.LimitBytes)
 }
 
 // Is makes errors.Is(err, ErrFull) true.

@@ -19,7 +19,8 @@ import (
 // hash covers everything a plan would do and depends on.
 func (p *planner) hash(out *Plan) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.World, p.Target.Tree, p.Options.Paths, p.Options.OverwriteEdits)
+	o := &p.Options
+	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.World, p.Target.Tree, o.Paths, o.OverwriteEdits)
 	for _, a := range out.Actions {
 		fmt.Fprintf(h, "%s %s %s\n", a.Before, a.After, strconv.QuoteToASCII(a.Path))
 	}
@@ -38,14 +39,15 @@ func (p *planner) selected(path string) bool {
 func (p *planner) checkPaths() error {
 	for _, root := range p.Options.Paths {
 		_, skipped := skipAbove(p.Target.Skips, root)
-		if p.Now.At(root).Absent() && p.Want.At(root).Absent() && p.Base.At(root).Absent() && !skipped && !p.wasSkipped(root) {
-			return fmt.Errorf("plan: %w: %q is neither in the world nor in snapshot %s", ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
+		absent := p.Now.At(root).Absent() && p.Want.At(root).Absent() && p.Base.At(root).Absent()
+		if absent && !skipped && !p.wasSkipped(root) {
+			return fmt.Errorf("plan: %w: %q is neither in the world nor in snapshot %s",
+				ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
 		}
 	}
 	return nil
 }
 
-// skipAbove returns the skip at or above a path.
 func skipAbove(list []gitfmt.Skip, path string) (gitfmt.Skip, bool) {
 	for _, s := range list {
 		if fsys.Beneath(path, s.Path) {
@@ -76,9 +78,10 @@ func (p *planner) decide(path string, now, want tree.State) {
 		return
 	}
 	skip, skipped := skipAbove(p.Target.Skips, path)
+	overLimit := skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge)
 	switch {
 	case p.Track.IsExcluded(path):
-	case want.Absent() && skipped && (skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge)):
+	case want.Absent() && skipped && overLimit:
 		p.kept[ListedPath(path, now)] = gitfmt.KeepLeftOut + skip.Reason
 	case want.Absent() && skipped:
 		p.kept[ListedPath(path, now)] = gitfmt.KeepUnread

@@ -100,7 +100,9 @@ func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
 // its parent directories, whoever removed them. If a file of one version conflicts with a path
 // of another, the later edit wins. lost are the versions that were dropped, blocked the
 // target's own paths that were.
-func withVersions(target *tree.Listing, last map[string]version) (want *tree.Listing, lost map[string]bool, blocked []string) {
+func withVersions(target *tree.Listing, last map[string]version) (
+	want *tree.Listing, lost map[string]bool, blocked []string,
+) {
 	entries, fixed := make(map[string]tree.Entry), make(map[string]bool)
 	for e := range target.All() {
 		if _, edited := last[e.Path]; !edited {
@@ -187,7 +189,8 @@ func (p *planner) overlay(ctx context.Context) error {
 	for path, v := range last {
 		now := p.Now.At(path)
 		edited := p.editedSinceBase(path, now)
-		if lost[path] || holdsAny(want, path) && bare.At(path).Absent() || v.Absent() && holdsAny(bare, path) || edited && now != v.State {
+		holds := holdsAny(want, path) && bare.At(path).Absent() || v.Absent() && holdsAny(bare, path)
+		if lost[path] || holds || edited && now != v.State {
 			continue // its content or its later change is listed instead
 		}
 		conflict := now != v.State && !p.lost

@@ -13,7 +13,8 @@ import (
 
 // stateOnDisk returns the state of a path that the scan skipped.
 func (p *planner) stateOnDisk(path string) (tree.State, error) {
-	now, _, err := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{}, restore.Fresh).StateAt(path)
+	x := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{}, restore.Fresh)
+	now, _, err := x.StateAt(path)
 	return now, err
 }
 

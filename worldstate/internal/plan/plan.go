@@ -125,8 +125,9 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 	p.dropOccupied()
 	p.listIgnored()
 	out := Plan{
-		Target: gitfmt.ID(p.Target.Id.String()), Base: p.Options.Base, Write: []string{}, Delete: []string{}, Keep: []gitfmt.Skip{},
-		Lost: p.lost, BaseLost: p.BaseLost, Conflicts: p.conflicts, Skipped: p.Now.Skips, Options: p.Options, Overlaid: p.overlaid,
+		Target: gitfmt.ID(p.Target.Id.String()), Base: p.Options.Base, Options: p.Options,
+		Write: []string{}, Delete: []string{}, Keep: []gitfmt.Skip{}, Skipped: p.Now.Skips,
+		Lost: p.lost, BaseLost: p.BaseLost, Conflicts: p.conflicts, Overlaid: p.overlaid,
 	}
 	for _, a := range p.todo {
 		out.Actions = append(out.Actions, a)
@@ -159,7 +160,8 @@ func (p *planner) unchanged(out *Plan) (list []gitfmt.Skip) {
 		listed = append(listed, k.Path)
 	}
 	for _, root := range p.Options.Paths {
-		if slices.ContainsFunc(listed, func(path string) bool { return fsys.Beneath(strings.TrimSuffix(path, "/"), root) }) {
+		beneath := func(path string) bool { return fsys.Beneath(strings.TrimSuffix(path, "/"), root) }
+		if slices.ContainsFunc(listed, beneath) {
 			continue
 		}
 		reason := gitfmt.SameAsTarget

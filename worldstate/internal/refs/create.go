@@ -63,5 +63,6 @@ func CheckDir(dir string) error {
 	if there {
 		return nil
 	}
-	return fmt.Errorf("open store %s: %w: the directory is not empty and is not a store of this program; name an empty or new one", dir, gitfmt.ErrRefused)
+	return fmt.Errorf("open store %s: %w: the directory is not empty and is not a store of this program; "+
+		"name an empty or new one", dir, gitfmt.ErrRefused)
 }

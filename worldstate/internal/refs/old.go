@@ -63,7 +63,8 @@ func readOldLog(path string) (oldLog, error) {
 func (l *oldLog) add(line string) bool {
 	sum, rest, _ := strings.Cut(line, " ")
 	words := strings.Fields(rest)
-	if sum != fmt.Sprintf("%08x", crc32.Checksum([]byte(rest), crc32.MakeTable(crc32.Castagnoli))) || len(words) == 0 || len(words)%2 != 0 {
+	want := crc32.Checksum([]byte(rest), crc32.MakeTable(crc32.Castagnoli))
+	if sum != fmt.Sprintf("%08x", want) || len(words) == 0 || len(words)%2 != 0 {
 		return false
 	}
 	for i := 0; i < len(words); i += 2 {

@@ -33,7 +33,6 @@ func IsOurs(name string) bool {
 	return name == Latest || IsStep(name) || strings.HasPrefix(name, WorldPrefix)
 }
 
-// IsStep reports whether name is the ref of a step.
 func IsStep(name string) bool { return strings.HasPrefix(name, TaskPrefix) }
 
 // OfStep returns the ref of TASK@STEP.
@@ -121,7 +120,6 @@ func (c *content) holds(set map[string]gitfmt.Hash) bool {
 	return true
 }
 
-// readLoose reads the loose refs.
 func (s *Store) readLoose() (map[string]gitfmt.Hash, error) {
 	refs := make(map[string]gitfmt.Hash)
 	err := filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
@@ -267,7 +265,8 @@ func (s *Store) lockPacked() (release func(), err error) {
 		case !errors.Is(err, os.ErrExist):
 			return nil, fmt.Errorf("lock packed-refs: %w", err)
 		case time.Now().After(end):
-			return nil, fmt.Errorf("%w: a git command holds %s; if none is running, remove that file", fsys.ErrLocked, path)
+			return nil, fmt.Errorf("%w: a git command holds %s; remove that file if none is running",
+				fsys.ErrLocked, path)
 		}
 	}
 }
@@ -284,7 +283,8 @@ func (s *Store) Sweep() {
 // ValidPart reports whether a task or step may be part of a ref's name: letters, digits, dot,
 // dash and underscore, without a dot at either end.
 func ValidPart(s string) bool {
-	if s == "" || len(s) > 200 || s[0] == '.' || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ".lock") || strings.Contains(s, "..") {
+	dots := strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") || strings.Contains(s, "..")
+	if s == "" || len(s) > 200 || dots || strings.HasSuffix(s, ".lock") {
 		return false
 	}
 	for i := 0; i < len(s); i++ {

@@ -84,9 +84,9 @@ func (x *Executor) ListMissing(actions []Action, had []gitfmt.Skip) {
 		st, err := fsys.Lstatat(fd, fsys.Base(a.Path))
 		fsys.CloseFD(fd)
 		has := tree.Unstored(st.Mode, st.Nlink)
-		missing := slices.DeleteFunc(strings.Split(reason, tree.UnstoredSep), func(what string) bool { return slices.Contains(has, what) })
+		kept := func(what string) bool { return slices.Contains(has, what) }
 		if err == nil {
-			x.addLost(a.Path, missing)
+			x.addLost(a.Path, slices.DeleteFunc(strings.Split(reason, tree.UnstoredSep), kept))
 		}
 	}
 	slices.SortFunc(x.Lost, func(a, b gitfmt.Skip) int { return strings.Compare(a.Path, b.Path) })

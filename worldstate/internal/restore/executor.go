@@ -39,11 +39,11 @@ type Effects struct {
 // it meanwhile; it is left as it is and listed. New content is written over the old in place,
 // or to a new file that is renamed over it; inplace.go explains the choice.
 type Executor struct {
-	env     Effects
-	root    int
-	nonce   string
-	resumed bool // an earlier run may have stopped anywhere
-	cut     bool // the machine was restarted since that run
+	env       Effects
+	root      int
+	nonce     string
+	resumed   bool // an earlier run may have stopped anywhere
+	restarted bool // the machine was, since that run
 
 	actions []Action // of the last Run
 
@@ -75,8 +75,9 @@ const (
 func New(env Effects, root int, j *Journal, start Start) *Executor {
 	resumed := bool(start)
 	return &Executor{
-		env: env, root: root, nonce: j.Nonce, resumed: resumed, cut: resumed && j.Boot != "" && j.Boot != fsys.BootID(),
-		done: make(map[string]fsys.Stamp),
+		env: env, root: root, nonce: j.Nonce, resumed: resumed,
+		restarted: resumed && j.Boot != "" && j.Boot != fsys.BootID(),
+		done:      make(map[string]fsys.Stamp),
 	}
 }
 
@@ -163,7 +164,9 @@ func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 // compareNow returns the present state of a path, and whether it is the wanted one. It reads a
 // file: a stamp does not show an edit in the clock tick of the scan, nor a write through a
 // memory map whose page was written before.
-func (x *Executor) compareNow(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
+func (x *Executor) compareNow(dirfd int, path string, want tree.State) (
+	now tree.State, st fsys.Stamp, same bool, err error,
+) {
 	now, st, err = x.stateIn(dirfd, fsys.Base(path))
 	if errors.Is(err, ErrInTheWay) {
 		return tree.State{}, st, false, nil
@@ -353,7 +356,8 @@ func (x *Executor) chmodDir(fd, _ int, a Action) error {
 	if err := x.before("chmod looked", a.Path); err != nil {
 		return err
 	}
-	if _, err = ChmodAt(fd, fsys.Base(a.Path), st, st.Mode&0o7000|a.After.Perm); errors.Is(err, objects.ErrContentChanged) {
+	_, err = ChmodAt(fd, fsys.Base(a.Path), st, st.Mode&0o7000|a.After.Perm)
+	if errors.Is(err, objects.ErrContentChanged) {
 		x.addKept(a.Path)
 		return nil
 	}

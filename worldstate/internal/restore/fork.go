@@ -50,7 +50,8 @@ func forkPlace(target string, not []Outside) (string, error) {
 	}
 	for _, no := range not {
 		if rel, err := filepath.Rel(no.Dir, place); err == nil && filepath.IsLocal(rel) {
-			return "", fmt.Errorf("%w: %s is inside %s %s; name a directory outside", gitfmt.ErrRefused, place, no.What, no.Dir)
+			return "", fmt.Errorf("%w: %s is inside %s %s; name a directory outside",
+				gitfmt.ErrRefused, place, no.What, no.Dir)
 		}
 	}
 	return place, nil

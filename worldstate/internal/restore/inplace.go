@@ -45,7 +45,8 @@ func inPlace(now, after tree.State, st fsys.Stamp) bool {
 func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err error) {
 	buf := x.env.Objects.Buffer()
 	defer x.env.Objects.Buffers.Put(buf)
-	data, err := x.env.Objects.ReadInto(*buf, a.After.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes) // verified before the first byte is written
+	// Verified before the first byte is written.
+	data, err := x.env.Objects.ReadInto(*buf, a.After.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes)
 	if errors.Is(err, objects.ErrTooLarge) {
 		return false, nil
 	}
@@ -85,7 +86,8 @@ func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 		}
 		x.env.Hook("cut")
 	}
-	if mode := old.Mode&tree.SpecialBits | a.After.Perm; old.Mode&0o777 != a.After.Perm || mode > 0o777 { // writing drops setuid
+	mode := old.Mode&tree.SpecialBits | a.After.Perm
+	if old.Mode&0o777 != a.After.Perm || mode > 0o777 { // writing drops setuid
 		if err := unix.Fchmod(fd, mode); err != nil && old.Mode&0o777 != a.After.Perm {
 			return err
 		}
@@ -118,7 +120,7 @@ func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
 // isHalfWritten reports whether a path that is in neither end's state is what a killed restore
 // leaves in the middle of a file.
 func (x *Executor) isHalfWritten(dirfd int, a Action, now tree.State) (bool, error) {
-	if now.Kind != tree.KindFile || a.After.Kind != tree.KindFile || a.Before.Kind != tree.KindFile && !x.cut {
+	if now.Kind != tree.KindFile || a.After.Kind != tree.KindFile || a.Before.Kind != tree.KindFile && !x.restarted {
 		return false, nil
 	}
 	if now.Perm != a.After.Perm && (a.Before.Kind != tree.KindFile || now.Perm != a.Before.Perm) {
@@ -133,7 +135,8 @@ func (x *Executor) isHalfWritten(dirfd int, a Action, now tree.State) (bool, err
 			continue
 		}
 		var err error
-		if ends[i], err = x.env.Objects.ReadUpTo(end.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes); errors.Is(err, objects.ErrTooLarge) {
+		ends[i], err = x.env.Objects.ReadUpTo(end.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes)
+		if errors.Is(err, objects.ErrTooLarge) {
 			return false, nil
 		}
 		if err != nil {
@@ -147,7 +150,8 @@ func (x *Executor) isHalfWritten(dirfd int, a Action, now tree.State) (bool, err
 	f := os.NewFile(uintptr(fd), a.Path)
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, InPlaceBytes+1))
-	return err == nil && (a.Before.Kind == tree.KindFile && HalfWrite(data, ends[0], ends[1]) || x.cut && HalfWrite(data, nil, ends[1])), err
+	overOld := a.Before.Kind == tree.KindFile && HalfWrite(data, ends[0], ends[1])
+	return err == nil && (overOld || x.restarted && HalfWrite(data, nil, ends[1])), err
 }
 
 // HalfWrite reports whether data can be the state of a file with the content of one end while

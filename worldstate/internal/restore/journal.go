@@ -118,7 +118,8 @@ func JournalRoots(store string) ([]gitfmt.Hash, error) {
 
 func (j *Journal) Encode() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nworld %s\nsource %s\ntarget %s\nhead %s\nnonce %s\n", journalMagic, j.World, j.Source, j.Target, j.Head, j.Nonce)
+	fmt.Fprintf(&b, "%s\nworld %s\nsource %s\ntarget %s\nhead %s\nnonce %s\n",
+		journalMagic, j.World, j.Source, j.Target, j.Head, j.Nonce)
 	if j.Boot != "" {
 		fmt.Fprintf(&b, "boot %s\n", j.Boot)
 	}

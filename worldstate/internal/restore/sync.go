@@ -63,7 +63,8 @@ func (x *Executor) syncFile(path string) error {
 		return fsys.SyncTree(x.root)
 	}
 	defer fsys.CloseFD(fd)
-	if st, err := fsys.Fstat(fd); err != nil || !st.IsRegular() { // another program's, which is kept; a FIFO cannot be synced
+	// Another program's file is kept; a FIFO cannot be synced.
+	if st, err := fsys.Fstat(fd); err != nil || !st.IsRegular() {
 		return err
 	}
 	return fsys.Fsync(fd)

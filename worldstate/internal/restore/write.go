@@ -56,7 +56,9 @@ func (x *Executor) write(fd, i int, a Action) error {
 	if err != nil {
 		return err
 	}
-	if st, err = fsys.Lstatat(fd, fsys.Base(a.Path)); err == nil && made.IsRegular() && st.Ino == made.Ino && st.Mode == made.Mode && st.Mtime == made.Mtime {
+	st, err = fsys.Lstatat(fd, fsys.Base(a.Path))
+	same = st.Ino == made.Ino && st.Mode == made.Mode && st.Mtime == made.Mtime
+	if err == nil && made.IsRegular() && same {
 		x.recordStamp(a.Path, st)
 	}
 	return nil
@@ -93,7 +95,8 @@ func ChmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 	if err != nil {
 		return st, err
 	}
-	if now.Ino != st.Ino || now.Dev != st.Dev || now.Mode != st.Mode || !now.IsDir() && !(now.SameContent(st) && now.Nlink == 1) {
+	same := now.Ino == st.Ino && now.Dev == st.Dev && now.Mode == st.Mode
+	if !same || !now.IsDir() && !(now.SameContent(st) && now.Nlink == 1) {
 		return st, objects.ErrContentChanged
 	}
 	if err := fsys.ChmodHandle(fd, perm); err != nil {

@@ -149,7 +149,8 @@ func (v *visit) putDir(c *visit, n *tree.Node) {
 	s := tree.State{Kind: tree.KindDir, Perm: c.st.Mode & 0o777}
 	if c.at >= 0 {
 		was, saw := &v.prev.Items[c.at], &v.prev.Seen.Items[c.at]
-		if was.State == s && was.Sub == n && saw.Ino == c.st.Ino && saw.Dev == c.st.Dev && saw.OnlyTracked == c.st.OnlyTracked {
+		same := saw.Ino == c.st.Ino && saw.Dev == c.st.Dev && saw.OnlyTracked == c.st.OnlyTracked
+		if same && was.State == s && was.Sub == n {
 			return
 		}
 	}
@@ -205,8 +206,9 @@ func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) 
 		h, st, err := v.s.content(v.fd, name, v.path, before)
 		switch {
 		case err == nil:
-			it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
-			v.put(edit{item: v.withStoredName(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
+			s := tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}
+			it := v.withStoredName(tree.Item{Name: name, State: s, Size: st.Size})
+			v.put(edit{item: it, sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
 			v.s.countFile(it.Size)
 		case errors.Is(err, objects.ErrContentChanged) && try+1 < readTries:
 			if before, err = fsys.Lstatat(v.fd, name); err == nil {
@@ -251,7 +253,8 @@ func (v *visit) readRulesFile() {
 		return
 	}
 	if v.prev != nil && !v.isTop && v.prev.Seen.RuleSight.Sure(st) {
-		v.seen.Rules, v.seen.RuleSight, v.seen.RulesNote = v.prev.Seen.Rules, v.prev.Seen.RuleSight, v.prev.Seen.RulesNote
+		was := v.prev.Seen
+		v.seen.Rules, v.seen.RuleSight, v.seen.RulesNote = was.Rules, was.RuleSight, was.RulesNote
 		return
 	}
 	if st.Size > tree.MaxIgnoreBytes {

@@ -37,7 +37,8 @@ func (s *scanner) tooLarge(st fsys.Stamp) string {
 const ReasonTooLarge = "larger than the limit of "
 
 // ReasonTooDeep is the reason of a skip for a directory whose content is left out.
-var ReasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes", tree.MaxDepth, tree.MaxPathBytes)
+var ReasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes",
+	tree.MaxDepth, tree.MaxPathBytes)
 
 // Progress is the progress of a scan.
 type Progress struct {
@@ -142,8 +143,9 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, p
 	repo := w.repo
 	same := known != nil && known.Repo.SameRules(repo)
 	s := &scanner{
-		nested: make(map[string]*usergit.Repository), objects: w.objects, pack: pack, excluded: w.Excluded,
-		repo: repo, dir: w.dir, before: w.Before, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, patterns: w.opts.Secrets, secrets: make(map[string]bool), slots: make(chan struct{}, scanWorkers),
+		dir: w.dir, repo: repo, nested: make(map[string]*usergit.Repository), objects: w.objects, pack: pack,
+		excluded: w.Excluded, limit: w.opts.FileLimitBytes, patterns: w.opts.Secrets, secrets: make(map[string]bool),
+		before: w.Before, progress: w.opts.Progress, slots: make(chan struct{}, scanWorkers),
 	}
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	s.done.Known = len(repo.Tracked)

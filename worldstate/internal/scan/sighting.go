@@ -84,11 +84,13 @@ func (sc *Scanned) gatherIn(path string, n *tree.Node) bool {
 		if it.Kind != tree.KindFile {
 			continue
 		}
+		skip := gitfmt.Skip{Path: fsys.Join(path, it.Name), Reason: "setuid, setgid and sticky bits are not kept"}
 		if seen.Mode&tree.SpecialBits != 0 {
-			sc.Notes = append(sc.Notes, gitfmt.Skip{Path: fsys.Join(path, it.Name), Reason: "setuid, setgid and sticky bits are not kept"})
+			sc.Notes = append(sc.Notes, skip)
 		}
 		if names := tree.Unstored(seen.Mode, seen.Nlink); len(names) > 0 && len(sc.Unstored) < maxUnstored {
-			sc.Unstored = append(sc.Unstored, gitfmt.Skip{Path: fsys.Join(path, it.Name), Reason: strings.Join(names, tree.UnstoredSep)})
+			skip.Reason = strings.Join(names, tree.UnstoredSep)
+			sc.Unstored = append(sc.Unstored, skip)
 		}
 	}
 	return true

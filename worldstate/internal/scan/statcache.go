@@ -313,8 +313,8 @@ func (c *cacheCoder) node(n *tree.Node, depth int) *tree.Node {
 	if !c.decodes {
 		return n
 	}
-	sorted := slices.IsSortedFunc(items, func(a, b tree.Item) int { return cmp.Or(strings.Compare(a.Name, b.Name), -1) })
-	if c.bad || len(s.Items) != len(items) || !sorted {
+	byName := func(a, b tree.Item) int { return cmp.Or(strings.Compare(a.Name, b.Name), -1) } // no name comes twice
+	if c.bad || len(s.Items) != len(items) || !slices.IsSortedFunc(items, byName) {
 		c.fail()
 		return tree.Seal(nil, nil)
 	}

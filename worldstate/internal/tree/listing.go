@@ -265,7 +265,9 @@ func NewListing(entries []Entry) *Listing {
 func ChangedPaths(a, b *Listing) []string {
 	var paths []string
 	Union(a, b, func(path string, sa, sb State) {
-		if sa != sb && (sa.Absent() || !sa.IsDir()) && (sb.Absent() || !sb.IsDir()) || sa.IsDir() != sb.IsDir() && !sa.Absent() && !sb.Absent() {
+		files := (sa.Absent() || !sa.IsDir()) && (sb.Absent() || !sb.IsDir())
+		dirAndOther := sa.IsDir() != sb.IsDir() && !sa.Absent() && !sb.Absent()
+		if sa != sb && files || dirAndOther {
 			paths = append(paths, path)
 		}
 	})

@@ -71,12 +71,12 @@ func encodeManifest(l *Listing) []byte {
 			p, sp := fsys.Join(path, it.Name), fsys.Join(stored, storedBase(it.Name, it.Stored))
 			switch {
 			case it.Kind == KindDir && it.Sub.Sum.Files == 0:
-				lines = append(lines, fmt.Sprintf("empty %04o %s", it.Perm, strconv.QuoteToASCII(p)))
+				lines = append(lines, fmt.Sprintf("empty %04o %+q", it.Perm, p))
 			case it.Kind != KindLink && it.Perm != usual[it.class()]:
-				lines = append(lines, fmt.Sprintf("mode %04o %s", it.Perm, strconv.QuoteToASCII(p)))
+				lines = append(lines, fmt.Sprintf("mode %04o %+q", it.Perm, p))
 			}
 			if it.Stored != "" {
-				lines = append(lines, fmt.Sprintf("name %s %s", strconv.QuoteToASCII(sp), strconv.QuoteToASCII(it.Name)))
+				lines = append(lines, fmt.Sprintf("name %+q %+q", sp, it.Name))
 			}
 			if it.Kind == KindDir {
 				walk(it.Sub, p, sp)
@@ -102,7 +102,8 @@ func DecodeManifest(data []byte) (*manifest, error) {
 	m := &manifest{Modes: map[string]uint32{}, empty: map[string]uint32{}, Names: map[string]string{}}
 	head, rest, ok := strings.Cut(string(data), "\n")
 	u := &m.usual
-	if _, err := fmt.Sscanf(head, manifestHead, &u[classFile], &u[classExec], &u[classDir]); !ok || err != nil || head != u.head() || slices.Max(u[:]) > 0o777 {
+	_, err := fmt.Sscanf(head, manifestHead, &u[classFile], &u[classExec], &u[classDir])
+	if !ok || err != nil || head != u.head() || slices.Max(u[:]) > 0o777 {
 		return nil, fmt.Errorf("manifest: bad first line %q, or a newer version", head)
 	}
 	for n := 2; rest != ""; n++ {

@@ -22,7 +22,9 @@ func (n *Node) Other(name string) *Other {
 	if n.Seen == nil {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(n.Seen.Others, name, func(o Other, name string) int { return strings.Compare(o.Name, name) })
+	i, ok := slices.BinarySearchFunc(n.Seen.Others, name, func(o Other, name string) int {
+		return strings.Compare(o.Name, name)
+	})
 	if !ok {
 		return nil
 	}

@@ -20,7 +20,8 @@ import (
 func Root(l *Listing) (id gitfmt.Hash, root, manifest []byte) {
 	var extra *gitfmt.TreeItem
 	if manifest = encodeManifest(l); manifest != nil {
-		extra = &gitfmt.TreeItem{Mode: "100644", Name: ManifestName, Hash: gitfmt.HashObject(gitfmt.BlobObject, manifest)}
+		sum := gitfmt.HashObject(gitfmt.BlobObject, manifest)
+		extra = &gitfmt.TreeItem{Mode: "100644", Name: ManifestName, Hash: sum}
 	}
 	root = l.Root.encode(extra)
 	return gitfmt.HashObject(gitfmt.TreeObject, root), root, manifest
@@ -248,7 +249,8 @@ func (t *treeLoader) item(path, stored string, raw gitfmt.TreeItem, near *Node, 
 		if o := near.Item(it.Name); o != nil && o.Sub != nil {
 			beside = o.Sub
 			// An equal subtree of the listing beside is shared, unless the manifest names a path in it.
-			if beside.Tree == raw.Hash && beside.Held && beside.Sum.plain(t.m.usual) && !t.said[p] && !t.said[storedPath] {
+			said := t.said[p] || t.said[storedPath]
+			if beside.Tree == raw.Hash && beside.Held && beside.Sum.plain(t.m.usual) && !said {
 				it.Sub = beside
 				return it, nil
 			}

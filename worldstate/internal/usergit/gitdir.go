@@ -33,7 +33,6 @@ type Repository struct {
 	Nested map[string]*Repository
 }
 
-// addSource adds a source.
 func (r *Repository) addSource(path string) { r.Sources = append(r.Sources, fsys.SourceAt(path)) }
 
 // isCurrent reports whether a new read would return the same.
@@ -61,9 +60,9 @@ func (r *Repository) SameRules(o *Repository) bool {
 	if r == o || r.sameSources(o) {
 		return true
 	}
-	return r.Tracked != nil && maps.Equal(r.Tracked, o.Tracked) && slices.EqualFunc(r.Outer, o.Outer, func(a, b *ignore.Rules) bool {
-		return a.Up == b.Up && slices.Equal(a.Patterns, b.Patterns)
-	}) && maps.EqualFunc(r.Nested, o.Nested, (*Repository).SameRules)
+	same := func(a, b *ignore.Rules) bool { return a.Up == b.Up && slices.Equal(a.Patterns, b.Patterns) }
+	return r.Tracked != nil && maps.Equal(r.Tracked, o.Tracked) && slices.EqualFunc(r.Outer, o.Outer, same) &&
+		maps.EqualFunc(r.Nested, o.Nested, (*Repository).SameRules)
 }
 
 // Refresh returns the present state of the user's repository around dir; if no source has
@@ -218,8 +217,8 @@ func gitDirs(top string) (gitDir, common string, err error) {
 		}
 	}
 	// Who opens a pipe waits for its other end: so would this program, and git itself.
-	for _, path := range []string{filepath.Join(gitDir, "HEAD"), filepath.Join(gitDir, "index"), filepath.Join(common, "config"),
-		filepath.Join(common, "packed-refs"), filepath.Join(common, "info", "exclude")} {
+	for _, path := range []string{gitDir + "/HEAD", gitDir + "/index", common + "/config", common + "/packed-refs",
+		common + "/info/exclude"} {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 			return "", "", fmt.Errorf("%s is not a regular file", filepath.Base(path))
 		}

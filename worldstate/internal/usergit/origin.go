@@ -70,7 +70,8 @@ func firstCommit(top string) string {
 	if err != nil {
 		return ""
 	}
-	st := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(own), osfs.New(common)), cache.NewObjectLRUDefault())
+	files := dotgit.NewRepositoryFilesystem(osfs.New(own), osfs.New(common))
+	st := filesystem.NewStorage(files, cache.NewObjectLRUDefault())
 	defer st.Close()
 	head, err := storer.ResolveReference(st, plumbing.HEAD)
 	if shallow, failed := st.Shallow(); err != nil || failed != nil || len(shallow) > 0 {

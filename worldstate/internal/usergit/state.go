@@ -76,7 +76,8 @@ func readState(ctx context.Context, top, gitDir string) (s State, err error) {
 	}
 	kinds := []string{"refs/heads", "refs/tags", "refs/stash"}
 	for range 2 {
-		if s.Refs, err = git.Run(ctx, append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, kinds...)...); err != nil {
+		list := []string{"for-each-ref", "--format=%(refname) %(objectname)"}
+		if s.Refs, err = git.Run(ctx, append(list, kinds...)...); err != nil {
 			return State{}, err
 		}
 		if strings.Count(s.Refs, "\n") < maxRefs {
@@ -91,7 +92,8 @@ func readState(ctx context.Context, top, gitDir string) (s State, err error) {
 			return State{}, err
 		}
 	}
-	raw, err := git.Run(ctx, "diff-index", "--cached", "--ita-invisible-in-index", "--raw", "-z", "--no-renames", "--no-abbrev", base, "--")
+	raw, err := git.Run(ctx, "diff-index", "--cached", "--ita-invisible-in-index", "--raw", "-z", "--no-renames",
+		"--no-abbrev", base, "--")
 	fields, lines := strings.Split(raw, "\x00"), ""
 	for i := 0; i+1 < len(fields); i += 2 {
 		about := strings.Fields(fields[i]) // two modes, two hashes, a letter
@@ -121,8 +123,9 @@ type Command struct {
 func (c Command) Run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxGitTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
-		"-c", "safe.bareRepository=explicit", "-c", "gc.auto=0", "-c", "submodule.recurse=false"}, args...)...)
+	args = append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+		"-c", "safe.bareRepository=explicit", "-c", "gc.auto=0", "-c", "submodule.recurse=false"}, args...)
+	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Stdin = c.Top, strings.NewReader(c.Stdin)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GIT_") || strings.HasPrefix(v, "GIT_CONFIG_") {
@@ -130,8 +133,9 @@ func (c Command) Run(ctx context.Context, args ...string) (string, error) {
 		}
 	}
 	// Above Top is another repository. A partial clone names a remote, and a command that fetches from it.
-	cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Top), "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		"GIT_OPTIONAL_LOCKS=0", "LC_ALL=C", "GIT_AUTHOR_NAME=anamnesis", "GIT_AUTHOR_EMAIL=anamnesis@localhost",
+	cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Top), "GIT_ALLOW_PROTOCOL=none",
+		"GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=anamnesis", "GIT_AUTHOR_EMAIL=anamnesis@localhost",
 		"GIT_COMMITTER_NAME=anamnesis", "GIT_COMMITTER_EMAIL=anamnesis@localhost")
 	cmd.Env = append(cmd.Env, c.Env...)
 	out, err := cmd.Output()
@@ -146,8 +150,9 @@ func (c Command) Run(ctx context.Context, args ...string) (string, error) {
 // during names what the repository is in the middle of.
 func during(gitDir string) string {
 	for _, d := range [][2]string{
-		{"rebase-merge", "rebase"}, {"rebase-apply/applying", "am"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},
-		{"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"sequencer", "cherry-pick"}, {"BISECT_LOG", "bisect"},
+		{"rebase-merge", "rebase"}, {"rebase-apply/applying", "am"}, {"rebase-apply", "rebase"},
+		{"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"},
+		{"sequencer", "cherry-pick"}, {"BISECT_LOG", "bisect"},
 	} {
 		if _, err := os.Lstat(filepath.Join(gitDir, filepath.FromSlash(d[0]))); err == nil {
 			return d[1]
