@@ -2,7 +2,10 @@ package userfile
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
 )
 
 type settings struct {
@@ -10,6 +13,18 @@ type settings struct {
 	Count int            `yaml:"count" json:"count"`
 	List  []string       `yaml:"list" json:"list"`
 	Map   map[string]int `yaml:"map" json:"map"`
+	Odd   odd            `yaml:"odd" json:"odd"`
+}
+
+// odd is a value that its own type reads.
+type odd int
+
+func (o *odd) UnmarshalYAML(n *yaml.Node) error {
+	if n.Value != "1" {
+		return fmt.Errorf("yaml: %s is even", n.Value)
+	}
+	*o = 1
+	return nil
 }
 
 // What is wrong with a user's file is one line without the program's types.
@@ -23,6 +38,8 @@ func TestLoad(t *testing.T) {
 		{"count: many\n", `f.yaml:1: "many" where a whole number is wanted; look it up`},
 		{"list: {a: 1}\n", "f.yaml:1: keys with values where a list is wanted; look it up"},
 		{"name: [a]\n", "f.yaml:1: a list where a text is wanted; look it up"},
+		{"odd: 1\n", ""},
+		{"name: x\nodd: 2\n", "f.yaml:2: 2 is even; look it up"},
 		{"map: 3\n", `f.yaml:1: "3" where a group of keys with values is wanted; look it up`},
 	} {
 		got := ""
