@@ -33,6 +33,9 @@ func (d directory) path(name string) string { return filepath.Join(d.root, filep
 // reach returns an error if the storage is away: the root is not there, or a folder above path that was there.
 func (d directory) reach(path string) error {
 	_, err := os.Stat(d.root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no directory %s: make it, or mount its storage", ErrRefused, d.root)
+	}
 	for dir := filepath.Dir(path); err == nil && len(dir) > len(d.root); dir = filepath.Dir(dir) {
 		if _, absent := os.Stat(dir); absent == nil {
 			d.seen.Store(dir, nil)
