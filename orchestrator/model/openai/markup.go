@@ -3,10 +3,10 @@ package openai
 import (
 	"crypto/rand"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
@@ -25,20 +25,20 @@ var markers = []string{"<tool_call", "<function", "<invoke", "<minimax:tool_call
 var thinkTags = []string{"<think>", "<thinking>", "<thought>"}
 
 var (
-	callStart = regexp.MustCompile(`<tool_calls?>|<function=|<function_calls>|<invoke name=|<minimax:tool_call>|\[TOOL_CALLS\]|<\|python_tag\|>|` +
+	callStart = shell.Pattern(`<tool_calls?>|<function=|<function_calls>|<invoke name=|<minimax:tool_call>|\[TOOL_CALLS\]|<\|python_tag\|>|` +
 		`<\|channel\|>\w+ to=|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<｜tool▁calls?▁begin｜>`)
 	// wrappers stand around calls and between them.
-	wrappers = regexp.MustCompile(`^(?:\s|</?tool_calls?>|</?function_calls>|</?minimax:tool_call>|</function>|</invoke>|\[TOOL_CALLS\]|<\|python_tag\|>|` +
+	wrappers = shell.Pattern(`^(?:\s|</?tool_calls?>|</?function_calls>|</?minimax:tool_call>|</function>|</invoke>|\[TOOL_CALLS\]|<\|python_tag\|>|` +
 		`<\|tool_calls_section_(?:begin|end)\|>|<\|tool_call_end\|>|<｜tool▁calls▁(?:begin|end)｜>|<｜tool▁call▁end｜>|<\|call\|>|<\|start\|>assistant|<\|eom_id\|>|<\|im_end\|>|` + "```)*")
 	// callHead names the tool; its arguments follow.
-	callHead = regexp.MustCompile(`^(?:<function=([\w.-]+)>|<invoke name="([\w.-]+)">|` +
+	callHead = shell.Pattern(`^(?:<function=([\w.-]+)>|<invoke name="([\w.-]+)">|` +
 		`<\|channel\|>\w+ to=(?:functions\.)?([\w.-]+)\s*(?:<\|constrain\|>\s*\w*|json)?\s*<\|message\|>|` +
 		`<\|tool_call_begin\|>\s*(?:functions\.)?([\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>|` +
 		"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([\\w.-]+)(?:<｜tool▁sep｜>)?\\s*(?:```json)?|" +
 		`([\w.-]+)(?:\[CALL_ID\]\w+)?\[ARGS\]|([\w.-]+)\s*<arg_key>)`)
-	parameter = regexp.MustCompile(`(?s)^\s*(?:<parameter(?:=| name=")([\w.-]+)"?[^>]*>\n?(.*?)\n?</parameter>|<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>)`)
-	channel   = regexp.MustCompile(`<\|(?:start\|>assistant<\|)?channel\|>(\w+)<\|message\|>`)
-	channelTo = regexp.MustCompile(`<\|(?:end|return)\|>`)
+	parameter = shell.Pattern(`(?s)^\s*(?:<parameter(?:=| name=")([\w.-]+)"?[^>]*>\n?(.*?)\n?</parameter>|<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>)`)
+	channel   = shell.Pattern(`<\|(?:start\|>assistant<\|)?channel\|>(\w+)<\|message\|>`)
+	channelTo = shell.Pattern(`<\|(?:end|return)\|>`)
 )
 
 // reading is what a reply's text holds once its markup is read.
@@ -65,7 +65,7 @@ func readMarkup(text string, tools []model.ToolSpec) reading {
 		}
 		return c
 	}
-	for _, at := range callStart.FindAllStringIndex(c.text, -1) {
+	for _, at := range callStart().FindAllStringIndex(c.text, -1) {
 		before := strings.TrimSuffix(c.text[:at[0]], "<|start|>assistant")
 		if quotes(before) {
 			continue
@@ -97,7 +97,7 @@ func inCode(before string) bool {
 func (c *reading) takeThinking() {
 	before := c.text
 	trimmed := strings.TrimLeft(c.text, " \t\r\n")
-	if parts := channel.FindAllStringSubmatchIndex(trimmed, -1); len(parts) > 0 && parts[0][0] == 0 {
+	if parts := channel().FindAllStringSubmatchIndex(trimmed, -1); len(parts) > 0 && parts[0][0] == 0 {
 		c.text = ""
 		for i, p := range parts {
 			end := len(trimmed)
@@ -105,10 +105,10 @@ func (c *reading) takeThinking() {
 				end = parts[i+1][0]
 			}
 			said := trimmed[p[1]:end]
-			if to := callStart.FindStringIndex(said); to != nil { // a call follows
+			if to := callStart().FindStringIndex(said); to != nil { // a call follows
 				c.text, said = c.text+said[to[0]:], said[:to[0]]
 			}
-			said = strings.TrimSuffix(channelTo.ReplaceAllString(said, ""), "<|start|>assistant")
+			said = strings.TrimSuffix(channelTo().ReplaceAllString(said, ""), "<|start|>assistant")
 			if trimmed[p[2]:p[3]] == "final" {
 				c.text = said + c.text
 			} else {
@@ -146,12 +146,12 @@ func prefixOf(s string, prefixes []string) string {
 // readCalls reads a text that consists of calls only. bare: a JSON object may stand without a wrapper.
 func readCalls(text string, bare bool, tools []model.ToolSpec) (calls []op.Call, ok bool) {
 	for {
-		around := wrappers.FindString(text)
+		around := wrappers().FindString(text)
 		text = text[len(around):]
 		if text == "" {
 			return calls, len(calls) > 0
 		}
-		if head := callHead.FindStringSubmatchIndex(text); head != nil {
+		if head := callHead().FindStringSubmatchIndex(text); head != nil {
 			name, end := "", head[1]
 			for i := 2; i < len(head); i += 2 {
 				if head[i] >= 0 {
@@ -216,7 +216,7 @@ func readArgs(text string, t *model.ToolSpec) (args, rest string, ok bool) {
 	properties := objectOf(objectOf(t.Schema)["properties"])
 	values := map[string]any{}
 	for {
-		m := parameter.FindStringSubmatch(text)
+		m := parameter().FindStringSubmatch(text)
 		if m == nil {
 			break
 		}
@@ -234,7 +234,7 @@ func readArgs(text string, t *model.ToolSpec) (args, rest string, ok bool) {
 	}
 	value, rest, ok := cutJSON(text)
 	if !ok { // a call without arguments
-		return "{}", text, strings.TrimSpace(wrappers.FindString(text)) != "" || strings.TrimSpace(text) == ""
+		return "{}", text, strings.TrimSpace(wrappers().FindString(text)) != "" || strings.TrimSpace(text) == ""
 	}
 	return string(value), rest, value[0] == '{'
 }

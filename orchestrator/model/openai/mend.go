@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
@@ -46,8 +47,8 @@ const (
 
 // missing matches a refusal because of what a request lacks, unwanted one because of what it has.
 var (
-	missing  = regexp.MustCompile(`(?i)\bmissing|must be (passed|provided|included|present)|\brequire[ds]?\b|must (have|include|contain|provide)`)
-	unwanted = regexp.MustCompile(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed)|forbidden|additional propert`)
+	missing  = shell.Pattern(`(?i)\bmissing|must be (passed|provided|included|present)|\brequire[ds]?\b|must (have|include|contain|provide)`)
+	unwanted = shell.Pattern(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed)|forbidden|additional propert`)
 )
 
 // learn returns the repair's name if a refusal of a request says how to write it instead, and this was
@@ -108,11 +109,11 @@ func (c *Client) learnField(says string, w *written) string {
 		name := t.Function.Name
 		named := regexp.MustCompile(`(^|[^\w-])` + regexp.QuoteMeta(name) + `($|[^\w-])`)
 		if !strings.Contains(says, "messages") && !c.mends.leftOut[name] &&
-			named.MatchString(says) && toolRefused.MatchString(says) {
+			named.MatchString(says) && toolRefused().MatchString(says) {
 			return op.RepairToolLeftOut + ":" + setIn(&c.mends.leftOut, name)
 		}
 	}
-	if at := toolIndex.FindStringSubmatch(says); at != nil { // tools[3].function.parameters
+	if at := toolIndex().FindStringSubmatch(says); at != nil { // tools[3].function.parameters
 		if i, err := strconv.Atoi(at[1] + at[2]); err == nil && i < len(w.Tools) {
 			return op.RepairToolLeftOut + ":" + setIn(&c.mends.leftOut, w.Tools[i].Function.Name)
 		}
@@ -124,10 +125,10 @@ func (c *Client) learnField(says string, w *written) string {
 			c.mends.renamed = "max_completion_tokens"
 		}
 		return op.RepairWithout + ":" + capName(c.o.Model)
-	case streamRefused.MatchString(says) && !c.mends.without["stream"]:
+	case streamRefused().MatchString(says) && !c.mends.without["stream"]:
 		return op.RepairWithout + ":" + setIn(&c.mends.without, "stream")
 	}
-	if fieldRefused.MatchString(says) {
+	if fieldRefused().MatchString(says) {
 		for _, key := range w.fields {
 			if !c.mends.without[key] && regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(key)+`($|\W)`).MatchString(says) {
 				return op.RepairWithout + ":" + setIn(&c.mends.without, key)
@@ -138,10 +139,10 @@ func (c *Client) learnField(says string, w *written) string {
 }
 
 var (
-	toolRefused   = regexp.MustCompile(`(?i)schema|parameters|function.?declaration|(invalid|unsupported|bad) (tool|function)|(tool|function).{0,60}(invalid|unsupported|not supported)`)
-	toolIndex     = regexp.MustCompile(`\btools(?:\[(\d+)\]|\.(\d+)\b)`)
-	streamRefused = regexp.MustCompile(`(?i)stream(ing)?\b.{0,40}(not|n't|un)\s?(yet )?(be )?(supported|support|allowed|available|possible)|(not|n't) support.{0,20}\bstreaming`)
-	fieldRefused  = regexp.MustCompile(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed|support|accept|implemented)|n't (support|accept|allow)|forbidden|additional propert|extra (inputs|fields)|invalid|too (large|big|high|many)|exceed|must be|at most|less than|out of range`)
+	toolRefused   = shell.Pattern(`(?i)schema|parameters|function.?declaration|(invalid|unsupported|bad) (tool|function)|(tool|function).{0,60}(invalid|unsupported|not supported)`)
+	toolIndex     = shell.Pattern(`\btools(?:\[(\d+)\]|\.(\d+)\b)`)
+	streamRefused = shell.Pattern(`(?i)stream(ing)?\b.{0,40}(not|n't|un)\s?(yet )?(be )?(supported|support|allowed|available|possible)|(not|n't) support.{0,20}\bstreaming`)
+	fieldRefused  = shell.Pattern(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed|support|accept|implemented)|n't (support|accept|allow)|forbidden|additional propert|extra (inputs|fields)|invalid|too (large|big|high|many)|exceed|must be|at most|less than|out of range`)
 )
 
 func setIn(set *map[string]bool, name string) string {
@@ -155,7 +156,7 @@ func setIn(set *map[string]bool, name string) string {
 // learnHistory learns which field beside the replies of the history an endpoint misses or refuses, and
 // returns it.
 func (c *Client) learnHistory(says string, r model.Request) string {
-	lacks := missing.MatchString(says) && !unwanted.MatchString(says)
+	lacks := missing().MatchString(says) && !unwanted().MatchString(says)
 	if lacks && strings.Contains(says, signature) {
 		known := c.mends.sign
 		if c.mends.sign = true; known {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"unicode"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/model"
 )
 
@@ -159,7 +159,7 @@ func (p problem) fault(h http.Header) *model.Fault {
 		}
 	case p.oneOf("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"):
 		refuse("")
-	case toolless.MatchString(p.message):
+	case toolless().MatchString(p.message):
 		f.Kind, f.Err = model.FaultRefused, fmt.Errorf("%s; %w", p.message, model.ErrNoTools)
 	case p.status == http.StatusUnauthorized:
 		refuse("check the API key")
@@ -180,7 +180,7 @@ func (p problem) fault(h http.Header) *model.Fault {
 }
 
 // toolless matches the words of Ollama, OpenRouter, vLLM and others for a model that calls no tools.
-var toolless = regexp.MustCompile(`(?i)(does not|doesn't) support (tools|tool (use|calls?|calling)|function calling)|no endpoints found that support tool use|tool (use|calling) is not supported`)
+var toolless = shell.Pattern(`(?i)(does not|doesn't) support (tools|tool (use|calls?|calling)|function calling)|no endpoints found that support tool use|tool (use|calling) is not supported`)
 
 // unpaid recognises a quota that no waiting restores, unless the provider names when it does.
 func (p problem) unpaid() bool {

@@ -5,10 +5,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // maxReset bounds the wait that a provider names: quotas of a month exist, longer ones are nonsense.
@@ -63,7 +64,7 @@ func headerReset(h http.Header, now time.Time) time.Duration {
 
 // resetField matches the names of fields that say when to ask again: retryDelay, retry_after_ms,
 // resets_at, resets_in_seconds, X-RateLimit-Reset.
-var resetField = regexp.MustCompile(`(?i)^(retry[_-]?(delay|after|in)|(x[_-])?rate[_-]?limit[_-]?resets?|resets?([_-]?(at|in|after|time))?|quota[_-]?reset[a-z_-]*)([_-]?(ms|seconds|secs|at|timestamp))?$`)
+var resetField = shell.Pattern(`(?i)^(retry[_-]?(delay|after|in)|(x[_-])?rate[_-]?limit[_-]?resets?|resets?([_-]?(at|in|after|time))?|quota[_-]?reset[a-z_-]*)([_-]?(ms|seconds|secs|at|timestamp))?$`)
 
 // fieldReset searches a body for them.
 func fieldReset(v any, now time.Time) time.Duration {
@@ -84,7 +85,7 @@ func fieldReset(v any, now time.Time) time.Duration {
 			}
 			if text, ok := e.(string); !ok {
 				longest = max(longest, fieldReset(e, now))
-			} else if resetField.MatchString(key) {
+			} else if resetField().MatchString(key) {
 				longest = max(longest, momentOf(text, unit, now))
 			}
 		}
@@ -121,13 +122,13 @@ func momentOf(s string, unit time.Duration, now time.Time) time.Duration {
 
 func until(t, now time.Time) time.Duration { return min(max(t.Sub(now), 0), maxReset) }
 
-var durationPart = regexp.MustCompile(`^(?:\s*(?:,|and)?\s*)(\d+(?:\.\d+)?)\s*([A-Za-z]+)`)
+var durationPart = shell.Pattern(`^(?:\s*(?:,|and)?\s*)(\d+(?:\.\d+)?)\s*([A-Za-z]+)`)
 
 // durationOf reads the duration at the beginning of a text, such as 3h 12m, 54.2s or 2 hours and 5
 // minutes. It returns the bytes read, 0 if there is none.
 func durationOf(s string) (d time.Duration, n int) {
 	for {
-		m := durationPart.FindStringSubmatch(s[n:])
+		m := durationPart().FindStringSubmatch(s[n:])
 		if m == nil {
 			return min(d, maxReset), n
 		}
@@ -161,15 +162,15 @@ func unitOf(name string) time.Duration {
 
 var (
 	// resetLead comes before a time in a message: try again in, retry after, will reset at.
-	resetLead = regexp.MustCompile(`(?i)\b(?:try(?:ing)? again|retry(?:ing)?|wait|resets?|renews?|refreshes|available)\b` +
+	resetLead = shell.Pattern(`(?i)\b(?:try(?:ing)? again|retry(?:ing)?|wait|resets?|renews?|refreshes|available)\b` +
 		`(?:\W+(?:again|in|after|at|on|for|until|within|about|approximately|time|is|by)\b)*\W+`)
 	// barEpoch ends Claude's message: Claude AI usage limit reached|1764302400.
-	barEpoch = regexp.MustCompile(`\|(\d{10})\b`)
+	barEpoch = shell.Pattern(`\|(\d{10})\b`)
 )
 
 // textReset reads when to ask again from a message.
 func textReset(text string, now time.Time) time.Duration {
-	for _, lead := range resetLead.FindAllStringIndex(text, -1) {
+	for _, lead := range resetLead().FindAllStringIndex(text, -1) {
 		rest := text[lead[1]:]
 		if d, n := durationOf(rest); n > 0 {
 			return d
@@ -178,23 +179,23 @@ func textReset(text string, now time.Time) time.Duration {
 			return until(t, now)
 		}
 	}
-	if m := barEpoch.FindStringSubmatch(text); m != nil {
+	if m := barEpoch().FindStringSubmatch(text); m != nil {
 		return momentOf(m[1], time.Second, now)
 	}
 	return 0
 }
 
 var (
-	isoDate = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?\s*(Z\b|UTC|GMT|[+-]\d\d:?\d\d)?`)
+	isoDate = shell.Pattern(`^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?\s*(Z\b|UTC|GMT|[+-]\d\d:?\d\d)?`)
 	// monthDate is as in Nov 5th, 2026 at 1:23 PM; clockTime as in 3pm (America/New_York) or 14:05 UTC.
-	monthDate = regexp.MustCompile(`^([A-Za-z]{3})[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}),?)?(?: at)? `)
-	clockTime = regexp.MustCompile(`(?i)^(\d{1,2})(?::(\d\d))?(?::\d\d)?\s*(am|pm)?\b\s*\(?([A-Za-z]+(?:/[A-Za-z_/]+)?)?`)
+	monthDate = shell.Pattern(`^([A-Za-z]{3})[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}),?)?(?: at)? `)
+	clockTime = shell.Pattern(`(?i)^(\d{1,2})(?::(\d\d))?(?::\d\d)?\s*(am|pm)?\b\s*\(?([A-Za-z]+(?:/[A-Za-z_/]+)?)?`)
 )
 
 // dateOf reads the date or the time of day at the beginning of a text; the zero time if there is none.
 // A date with year, month and day is in UTC unless it names a zone, a time of day in this machine's.
 func dateOf(s string, now time.Time) time.Time {
-	if m := isoDate.FindStringSubmatch(s); m != nil {
+	if m := isoDate().FindStringSubmatch(s); m != nil {
 		zone := strings.ReplaceAll(m[3], ":", "")
 		if zone == "" || zone[0] > '9' { // a date without a zone is UTC, as providers write it
 			zone = "+0000"
@@ -208,7 +209,7 @@ func dateOf(s string, now time.Time) time.Time {
 	}
 	day := now
 	dated := false
-	if m := monthDate.FindStringSubmatch(s); m != nil {
+	if m := monthDate().FindStringSubmatch(s); m != nil {
 		t, err := time.Parse("Jan 2 2006", m[1]+" "+m[2]+" "+cmp.Or(m[3], strconv.Itoa(now.Year())))
 		if err != nil {
 			return time.Time{}
@@ -218,7 +219,7 @@ func dateOf(s string, now time.Time) time.Time {
 		}
 		day, dated, s = t, true, s[len(m[0]):]
 	}
-	m := clockTime.FindStringSubmatch(s)
+	m := clockTime().FindStringSubmatch(s)
 	if m == nil || m[2] == "" && m[3] == "" { // a number alone is no time of day
 		return time.Time{}
 	}
