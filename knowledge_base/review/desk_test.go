@@ -191,3 +191,42 @@ func TestDeskStale(t *testing.T) {
 		t.Errorf("the act before it: %+v, %v", done, err)
 	}
 }
+
+// TestDeskSeveral: several cards are decided about at once, but only one is restored, and none is not enough; an edit that
+// changes nothing is nothing to take back.
+func TestDeskSeveral(t *testing.T) {
+	s := store(t, draft("k1", "one"), draft("k2", "two"))
+	desk := NewDesk(s)
+	_, a, err := s.Text("k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, b, err := s.Text("k2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := Decision{Act: Retire, IDs: []string{"k1", "k2"}, Seen: map[string]string{"k1": a, "k2": b}}
+	if _, err := desk.Decide(t.Context(), Decision{Act: Retire}); err == nil {
+		t.Error("decided about no card")
+	}
+	if done, err := desk.Edit(t.Context(), "k2", b, text); err != nil || done.What != "Nothing to change: topic of k2" {
+		t.Errorf("the same text: %+v, %v", done, err)
+	}
+	if last, ok := desk.Last(); ok {
+		t.Errorf("nothing changed, and can be taken back: %+v", last)
+	}
+	if done, err := desk.Decide(t.Context(), both); err != nil || done.What != "Retired 2 cards, the first: topic of k1" {
+		t.Errorf("%+v, %v", done, err)
+	}
+	for id := range both.Seen {
+		_, mark, err := s.Text(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both.Seen[id] = mark
+	}
+	both.Act = Restore
+	if _, err := desk.Decide(t.Context(), both); err == nil {
+		t.Error("two were restored at once")
+	}
+}
