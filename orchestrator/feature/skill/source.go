@@ -58,7 +58,7 @@ func (s *Source) Tools(ctx context.Context) (out tool.Offer) {
 		if s.Ask(ctx, Question(waiting)) {
 			usable, waiting, err = append(usable, waiting...), nil, Approve(s.Trust, waiting)
 		} else {
-			s.refused = hashes
+			s.refused = hashes // not asked again until a file changes
 		}
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Source) Tools(ctx context.Context) (out tool.Offer) {
 		}
 		out.Tools = []tool.Tool{opener{text, skills}}
 	}
-	s.said = now
+	s.said = now // what is mended and breaks again is said again
 	return out
 }
 

@@ -41,7 +41,7 @@ func (c *Client) request(r model.Request) (*written, error) {
 		default:
 			return nil, fmt.Errorf("message %d has the unknown role %q", i, m.Role)
 		}
-		if m.Role != model.RoleTool {
+		if m.Role != model.RoleTool { // images wait: nothing may stand between results
 			words := ""
 			if m.Role == model.RoleUser {
 				words = m.Text

@@ -138,7 +138,7 @@ func DecodeCommit(id Hash, data []byte) (*Commit, error) {
 			if len(fields) < 2 {
 				return nil, bad("bad committer")
 			}
-			sec, err := strconv.ParseInt(fields[len(fields)-2], 10, 64)
+			sec, err := strconv.ParseInt(fields[len(fields)-2], 10, 64) // a name before it may hold blanks
 			if err != nil {
 				return nil, bad("bad committer time")
 			}

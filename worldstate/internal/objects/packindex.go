@@ -61,7 +61,7 @@ func ReadPackIndex(path string) (items []gitfmt.PackItem, pack gitfmt.Hash, err 
 		if i > 0 && bytes.Compare(items[i-1].Hash[:], e.Hash[:]) > 0 {
 			return bad("unsorted")
 		}
-		if e.Off >= far {
+		if e.Off >= far { // an index into the table of 64-bit offsets
 			at := large + 8*int(e.Off-far)
 			if at+8 > end {
 				return bad("an offset beyond its table")
