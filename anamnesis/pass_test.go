@@ -271,8 +271,10 @@ func TestBrokenRequests(t *testing.T) {
 		"pairs before the end":   func(r *Request) { r.Ops, r.Pairs = nil, []Pair{{}} },
 		"the end without a pair": func(r *Request) { r.Ops, r.Over = nil, true },
 		"a later range inverted": func(r *Request) { r.Starts, r.Ranges = nil, append(r.Ranges, op.Range{First: 120, Last: 110}) },
-		"a later range overlaps": func(r *Request) { r.Starts, r.Ranges = nil, append(r.Ranges, op.Range{First: r.Ranges[0].Last, Last: 120}) },
-		"beyond the range":       func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 14}} },
+		"a later range overlaps": func(r *Request) {
+			r.Starts, r.Ranges = nil, append(r.Ranges, op.Range{First: r.Ranges[0].Last, Last: 120})
+		},
+		"beyond the range": func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 14}} },
 	} {
 		r := story().request(16000)
 		breakIt(&r)

@@ -30,7 +30,8 @@ func TestEvidence(t *testing.T) {
 		"": 0, "=====": 0, "-- . --": 0, "e": 0,
 		"all is well":       plain,
 		"raise ValueError(": plain, "if error {": plain + 1, "expected(": plain + 1, "when failed {": plain + 1, "    failed when:": plain + 1, "    failed when": named, "when it failed:": certain,
-		"the build failed": named,
+		"the build failed":       named,
+		"> Could not resolve it": certain, "> could not resolve it": plain + 1, "Could not resolve it": certain,
 	} {
 		if got := evidence(line); got != want {
 			t.Errorf("%q: %d, want %d", line, got, want)

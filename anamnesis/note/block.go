@@ -169,10 +169,7 @@ const (
 
 // ParseList reads the entries of a list back out of a block's text, without citations.
 func ParseList(text, title string) []string {
-	_, rest, ok := strings.Cut(text, "\n"+title+":\n")
-	if !ok {
-		return nil
-	}
+	_, rest, _ := strings.Cut(text, "\n"+title+":\n")
 	var out []string
 	for line := range strings.SplitSeq(rest, "\n") {
 		entry, ok := strings.CutPrefix(line, "- ")
@@ -191,10 +188,7 @@ var citations = regexp.MustCompile(` ?\(ops? [^()]*\)$`)
 
 // ParseFalsified reads the falsified paths back out of a block's text.
 func ParseFalsified(text string) []Falsified {
-	_, rest, ok := strings.Cut(text, "\nFalsified paths:\n")
-	if !ok {
-		return nil
-	}
+	_, rest, _ := strings.Cut(text, "\nFalsified paths:\n")
 	var out []Falsified
 	for line := range strings.SplitSeq(rest, "\n") {
 		if action, ok := strings.CutPrefix(line, "- "); ok {

@@ -27,9 +27,16 @@ func TestLastToGo(t *testing.T) {
 	if left != 0 {
 		t.Fatalf("%d entries have no room without a cap", left)
 	}
-	gone := 0
+	gone, before := 0, full
 	for limit := words(full); limit > 0; limit-- {
 		block, left := n.Block(&r, nil, limit, words)
+		if words(block) > max(limit, 2) {
+			t.Fatalf("%d tokens, the cap is %d:\n%s", words(block), limit, block)
+		}
+		if block != before && words(before) != limit+1 {
+			t.Fatalf("a block of %d tokens fits into %d, but it is\n%s", words(before), limit, block)
+		}
+		before = block
 		if left < gone || left > gone+1 {
 			t.Fatalf("at %d tokens %d entries are left out, at one more it was %d", limit, left, gone)
 		}
@@ -165,5 +172,74 @@ func TestBlockCap(t *testing.T) {
 		if got := BlockCap(eas); got != want {
 			t.Errorf("of a span of %d: %d, want %d", eas, got, want)
 		}
+	}
+}
+
+// TestBlockText: a block has the lists that hold something, says how many entries it left out and which operations these
+// cite, and how sure a path is.
+func TestBlockText(t *testing.T) {
+	n := Notes{
+		Edits: []Statement{{Text: "a.go: by make"}},
+		Falsified: []Falsified{
+			{Action: "make", Confidence: ConfidenceHigh}, {Action: "make x", Confidence: ConfidenceLow}, {Action: "make y", Why: "w", Confidence: ConfidenceMedium, Ops: []uint64{3}},
+		},
+	}
+	const paths = "Falsified paths:\n- make\n- make x\n  why: confidence low\n- make y\n  why: w; confidence medium (op 3)\n"
+	for standing, title := range map[bool]string{true: "What you edited", false: UndoneTitle} {
+		r := Span{Task: "t", Standing: standing, Ranges: []op.Range{{First: 1, Last: 9}}}
+		block, _ := n.Block(&r, []Statement{{Text: "todo"}}, 1<<20, words)
+		want := blockHead(&r) + paths + title + ":\n- a.go: by make\nTodo list at the end of these steps:\n- todo\n" + blockFoot(&r)
+		if block != want {
+			t.Errorf("got\n%s\nwant\n%s", block, want)
+		}
+		if got := ParseList(block, title); !slices.Equal(got, []string{"a.go: by make"}) || ParseList(block, "No such") != nil {
+			t.Errorf("read back: %q", got)
+		}
+	}
+	r := Span{Task: "t"}
+	few := Notes{Findings: []Statement{{Text: "one"}, {Text: strings.Repeat("two ", 50)}}}
+	full, _ := few.Block(&r, nil, 1<<20, words)
+	block, left := few.Block(&r, nil, words(full)-1, words)
+	if want := blockHead(&r) + "Key findings:\n- one\n(+1 more)\n" + blockFoot(&r); block != want || left != 1 {
+		t.Errorf("got\n%s\nwant\n%s", block, want)
+	}
+}
+
+// TestRefillTitle: an entry that fits but for its list's title gives way to a shorter one.
+func TestRefillTitle(t *testing.T) {
+	r := Span{Task: "t"}
+	n := Notes{Findings: []Statement{{Text: strings.Repeat("long ", 30)}, {Text: "short"}}}
+	frame := words(blockHead(&r) + blockFoot(&r))
+	block, left := n.Block(&r, nil, frame+31+3, words)
+	if want := blockHead(&r) + "Key findings:\n- short\n(+1 more)\n" + blockFoot(&r); block != want || left != 1 {
+		t.Errorf("%d left out of\n%s", left, block)
+	}
+}
+
+// TestOpList: few operations are named, many by the range that holds them.
+func TestOpList(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "1", 2: "1, 2", maxOpsNamed: "", maxOpsNamed + 1: fmt.Sprint("1-", maxOpsNamed+1)} {
+		var ops []uint64
+		for i := range n {
+			ops = append(ops, uint64(i+1))
+		}
+		if got := OpList(ops); got != want && (n != maxOpsNamed || strings.Count(got, ", ") != n-1) {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
+
+// TestEmpty: notes of a model are empty without a statement; what the record adds is none.
+func TestEmpty(t *testing.T) {
+	one := []Statement{{Text: "x"}}
+	for name, n := range map[string]*Notes{
+		"causes": {Causes: one}, "falsified": {Falsified: []Falsified{{}}}, "findings": {Findings: one}, "verified": {Verified: one}, "untried": {Untried: one}, "advice": {Advice: one},
+	} {
+		if n.Empty() {
+			t.Errorf("%s are nothing", name)
+		}
+	}
+	if !new(Notes).Empty() || !(&Notes{Edits: one, Places: one, Effects: one}).Empty() {
+		t.Error("notes without a statement of the model are not empty")
 	}
 }

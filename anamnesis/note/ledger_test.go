@@ -58,3 +58,31 @@ func TestLedger(t *testing.T) {
 		t.Errorf("%d tokens of 30: %q", words(text), got)
 	}
 }
+
+// TestLedgerMerges: paths are merged if the ledger is one token too large: those alike keep the first one's words,
+// others become the oldest.
+func TestLedgerMerges(t *testing.T) {
+	left := func(seq uint64, why string) Left { return Left{First: seq, Last: seq, Text: "back to step 1: " + why} }
+	for name, tt := range map[string]struct {
+		list []Left
+		want string
+	}{
+		"alike":  {[]Left{left(5, "dates are ambiguous here"), left(7, "dates are ambiguous there")}, "op 5 and 1 variant to op 7, back to step 1: dates are ambiguous here"},
+		"unlike": {[]Left{left(5, "dates are ambiguous"), left(7, "no such module")}, "op 5 and 1 variant to op 7, the oldest"},
+		"half":   {[]Left{left(5, "one two three four"), left(7, "one two five six")}, "op 5 and 1 variant to op 7, the oldest"},
+		"later":  {[]Left{left(3, "no such module"), left(5, "dates are ambiguous here"), left(7, "dates are ambiguous there")}, "op 3, back to step 1: no such module|op 5 and 1 variant to op 7, back to step 1: dates are ambiguous here"},
+	} {
+		n := words(ledgerLines(&Span{Ledger: tt.list, LedgerTokens: 1000}, words))
+		same := ParseLedger("\n" + ledgerLines(&Span{Ledger: tt.list, LedgerTokens: n}, words))
+		if !slices.Equal(same, tt.list) {
+			t.Errorf("%s: %d tokens do not fit: %+v", name, n, same)
+		}
+		var got []string
+		for _, l := range ParseLedger("\n" + ledgerLines(&Span{Ledger: tt.list, LedgerTokens: n - 1}, words)) {
+			got = append(got, l.String())
+		}
+		if strings.Join(got, "|") != tt.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -224,13 +224,11 @@ func confidence(s string) Confidence {
 	case ConfidenceHigh, ConfidenceMedium, ConfidenceLow:
 		return c
 	}
-	if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil && f >= 0 {
-		switch {
-		case f >= 0.8:
-			return ConfidenceHigh
-		case f >= 0.4:
-			return ConfidenceMedium
-		}
+	switch f, _ := strconv.ParseFloat(strings.TrimSpace(s), 64); {
+	case f >= 0.8:
+		return ConfidenceHigh
+	case f >= 0.4:
+		return ConfidenceMedium
 	}
 	return ConfidenceLow
 }

@@ -1,6 +1,7 @@
 package note
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,5 +53,46 @@ func TestDecode(t *testing.T) {
 	many := `{"findings":[` + strings.Repeat(`"x",`, 99) + `"x"]}`
 	if rep, err := Decode(many); err != nil || len(rep.Notes.Findings) != maxReplyItems {
 		t.Errorf("a long list: %d kept, %v", len(rep.Notes.Findings), err)
+	}
+}
+
+// TestDecodeCard: of a card a text stands for a list, blank entries and those beyond the limits are left out.
+func TestDecodeCard(t *testing.T) {
+	var bullets, ops []string
+	for i := range MaxCardBullets + 1 {
+		bullets = append(bullets, fmt.Sprintf("%q", fmt.Sprint("b", i)))
+	}
+	for i := range maxCitedOps + 1 {
+		ops = append(ops, fmt.Sprint(i+1))
+	}
+	for text, want := range map[string]string{
+		`{"topic":"t","issue":"one","solution":"","ops":12}`:       "[one] [] [] [12]",
+		`{"topic":"t","issue":["one"," "],"solution":[],"ops":""}`: "[one] [] [] []",
+		`{"topic":"t","constraint":["a","b"],"ops":[3,2,3]}`:       "[] [] [a b] [2 3]",
+	} {
+		rep, err := Decode(`{"cards":[` + text + `]}`)
+		if err != nil || len(rep.Cards) != 1 {
+			t.Fatalf("%s: %+v, %v", text, rep, err)
+		}
+		c := rep.Cards[0]
+		if got := fmt.Sprint(c.Issue, " ", c.Solution, " ", c.Constraint, " ", c.Ops); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	rep, err := Decode(fmt.Sprintf(`{"cards":[{"topic":"t","issue":[%s],"ops":[%s]}]}`, strings.Join(bullets, ","), strings.Join(ops, ",")))
+	if err != nil || len(rep.Cards[0].Issue) != MaxCardBullets || len(rep.Cards[0].Ops) != maxCitedOps {
+		t.Errorf("%+v, %v", rep.Cards, err)
+	}
+}
+
+// TestConfidence: words and shares say how sure a model is; what says nothing is low.
+func TestConfidence(t *testing.T) {
+	for text, want := range map[string]Confidence{
+		"high": ConfidenceHigh, " Medium ": ConfidenceMedium, "LOW": ConfidenceLow, "0.8": ConfidenceHigh, "1": ConfidenceHigh, "0.79": ConfidenceMedium, "0.4": ConfidenceMedium,
+		"0.39": ConfidenceLow, "0": ConfidenceLow, "-1": ConfidenceLow, "": ConfidenceLow, "quite": ConfidenceLow, "NaN": ConfidenceLow,
+	} {
+		if got := confidence(text); got != want {
+			t.Errorf("%q: %s", text, got)
+		}
 	}
 }
