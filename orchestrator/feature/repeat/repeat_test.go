@@ -89,6 +89,11 @@ func TestSameReply(t *testing.T) {
 	if refusal := check([]op.Call{read("1"), read("2"), read("3")}, 0); len(refusal) > 0 {
 		t.Errorf("before the others: %v", refusal)
 	}
+	calls := []op.Call{read("1"), read("2"), read("3")}
+	place, tools := gatetest.Place(t, op.TaskOpened{}, calls...), gatetest.Tools(t, file.ReadFile(nil))
+	if refusal, err := repeat.New(place, tools, false).Check(t.Context(), gatetest.Call(t, tools, calls[2])); refusal != nil || err != nil {
+		t.Errorf("in unknown files: %v, %v", refusal, err)
+	}
 }
 
 // see makes the place know the state of its files.
