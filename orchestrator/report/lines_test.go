@@ -74,6 +74,8 @@ func TestLines(t *testing.T) {
 
 		{"within", []op.Body{call("ls"), &op.ToolReturned{Call: "c", Name: "Bash", Exit: exit(0)}}, outside, ""},
 		{"the network", []op.Body{call("ls"), &op.ToolReturned{Call: "c", Name: "Bash", Exit: exit(0), Network: true, Isolated: true}}, outside, "ls"},
+		{"a push", []op.Body{call("git push"), &op.ToolReturned{Call: "c", Name: "Bash", Exit: exit(0)}}, outside, "git push"},
+		{"a push without the network", []op.Body{call("git push"), &op.ToolReturned{Call: "c", Name: "Bash", Exit: exit(1), Isolated: true}}, outside, ""},
 		{"a page", []op.Body{call("curl https://x.example"), &op.ToolReturned{Call: "c", Name: "Bash", Exit: exit(0)}}, outside, "curl https://x.example"},
 		{"a page that is not there", []op.Body{call("curl https://x.example"), &op.ToolReturned{Call: "c", Name: "Bash", Exit: exit(1)}}, outside, "(failed, exit 1) curl https://x.example"},
 	} {

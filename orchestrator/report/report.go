@@ -396,7 +396,8 @@ func (r *Report) result(o op.Op, b *op.ToolReturned) {
 	if f, failed := failure.Read(failure.Output{Command: command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, Exit: *b.Exit, HasExit: true}); failed {
 		r.fails = append(r.fails, line(o, f.Signature))
 	}
-	if b.Network || shell.ShowsOutside(command, r.Dir, b.Isolated) {
+	changed := shell.Reached(command, r.Dir, b.Isolated)
+	if b.Network || len(changed) > 0 || shell.ShowsOutside(command, r.Dir, b.Isolated) {
 		if *b.Exit != 0 {
 			command = fmt.Sprintf("(failed, exit %d) %s", *b.Exit, command)
 		}
