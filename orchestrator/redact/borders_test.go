@@ -68,9 +68,10 @@ func borders() []side {
 			"Basic dXNlcjpwYXNzd", "Basic dXNlcjp/YXNz", "authorization: bearer aBcdeaBcdeaBcdeaBcdex", "password" + many(" ", 66) + "= hunter2pw9",
 		}},
 		{"passwords in URLs", []string{
-			"a+://u:«hunter2»@h", "ss://u:«abc»@h", "redis://:«éa12»@h", "postgres://appé:«hunter2»@h", "TOKEN=«$pass12»",
+			"a+://u:«hunter2»@h", "ss://u:«abc»@h", "redis://:«éa12»@h", "postgres://appé:«hunter2»@h", "TOKEN=«$pass12»", "redis://:«hunté»@h",
 		}, []string{
 			"ss://u:ab@h", "://a:bcd@h", "x$s://u:hunter2@h", `ss://u:hun"ter2@h`, "ss://u:hun ter2@h", "TOKEN=$conf.pass12",
+			"docker://app:3.0-build20260131a7f9c2@sha256:9f8e7d6c5b4a39281706",
 		}},
 	}
 }

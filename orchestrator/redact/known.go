@@ -31,7 +31,6 @@ func FromEnviron(environ []string) []Secret {
 		value = strings.TrimSpace(value)
 		if s, ok := urlPassword(name, value); ok {
 			out = append(out, s)
-			continue
 		}
 		if SecretName(name) && secretValue(value) {
 			out = append(out, Secret{Kind: kindName(name), Value: value})

@@ -272,7 +272,7 @@ func TestFromEnviron(t *testing.T) {
 	got := FromEnviron([]string{
 		"OPENAI_API_KEY=abcdefgh12345", "DB_PASSWORD=postgres", "GITHUB_TOKEN=short", "PATH=/usr/bin:/bin",
 		"SSH_KEY_PASSPHRASE=correct horse battery", "GOOGLE_APPLICATION_CREDENTIALS=/home/x/key.json", "HOME_TOKEN=/a/b/c/d/e",
-		"DATABASE_URL=postgres://u:hunter22@h/d", "SHORT_URL=postgres://u:hunter2@h/d", "WORD_URL=postgres://u:fifteenletterss@h/d", "USER_URL=postgres://user12345@h/d",
+		"DATABASE_URL=postgres://u:hunter22@h/d", "SHORT_URL=postgres://u:hunter2@h/d", "WORD_URL=postgres://u:fifteenletterss@h/d", "USER_URL=postgres://user12345@h/d", "BARE_URL=//u:hunter22@h", "PROXY_TOKEN=http://u:short@h/abc123def456",
 		"LONG_URL=postgres://u:sixteenlettersss@h/d", "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "AUTHOR=somebody1234", "TOKENIZER=cl100k_base_x",
 		"GITHUB_TOKEN_RO=qwertz0123456", "STRIPE_API_KEY_LIVE=xyz0123456789", "COMPASS=points2north34", "TOKENS_PER_MINUTE=123456789012",
 	})

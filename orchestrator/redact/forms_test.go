@@ -1,0 +1,78 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFormsOfKnown: what of a known value is found by itself, and how long it may be.
+func TestFormsOfKnown(t *testing.T) {
+	many := strings.Repeat
+	for _, tt := range []struct {
+		value, text string
+		found       int
+	}{
+		{"Zq7Wx9Rt3Vb5Nm1K", "Zq7Wx9Rt\n3Vb5Nm1K", 2}, // wrapped
+		{"Zq7Wx9Rt3Vb5Nm1", "Zq7Wx9R\nt3Vb5Nm1", 0},
+		{"words and more 123", "words and mo\nre 123", 0},
+		{"words\nand\tmore 12", "words\nand\tmore 12", 2},
+		{"x-Zq7Wx9-Rt3Vb5Nm1K", "Zq7Wx9-Rt3Vb5Nm1K", 1}, // without its prefix
+		{"abcdefghij-Zq7Wx9-Rt3Vb5Nm1K", "Zq7Wx9-Rt3Vb5Nm1K", 1},
+		{"abcdefghijk-Zq7Wx9-Rt3Vb5Nm1K", "Zq7Wx9-Rt3Vb5Nm1K", 0},
+		{"a1b2c3d4-Zq7Wx9-Rt3Vb5Nm1K", "Zq7Wx9-Rt3Vb5Nm1K", 0}, // that is random itself
+		{"-Zq7Wx9-Rt3Vb5Nm1K", "Zq7Wx9-Rt3Vb5Nm1K", 0},
+		{"AKIAABCDEFGHIJKL", "ABCDEFGHIJKL", 0},
+		{"AKIAQ7Z3M9X2K5W8R4T6", "Q7Z3M9X2K5W8R4T6", 1},
+		{"Zq7W1x9_Zq7Wx9Rt3Vb5Nm1K", "Zq7Wx9Rt3Vb5Nm1K", 1}, // its longest part
+		{"Zq7W1x9_Zq7Wx9Rt3Vb5Nm1", "Zq7Wx9Rt3Vb5Nm1", 0},
+		{"Zq7W1x9_abcdefghijklmnopq", "abcdefghijklmnopq", 0},
+		{"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.Zq7Wx9Rt3Vb5Nm1K", "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9 x", 0},
+		{many("some words ", 372) + "1234", many("some words ", 372) + "1234", 1}, // 4096 bytes
+		{many("some words ", 372) + "12345", many("some words ", 372) + "12345", 0},
+	} {
+		r := New(testKey(), []Secret{{"k", tt.value}})
+		if out, found := r.Text(tt.text); len(found) != tt.found || tt.found == 0 && out != tt.text {
+			t.Errorf("%.40q in %.40q: %.80q", tt.value, tt.text, out)
+		}
+	}
+}
+
+// TestLearnedLimits: a value is learned once, up to a length, and not if it was known.
+func TestLearnedLimits(t *testing.T) {
+	l := new(Learned)
+	r := NewLearning(testKey(), []Secret{{"k", "sk-Zq7Wx9Rt3Vb5Nm1KZq7Wx9Rt3Vb5Nm1K"}}, l)
+	r.Text("sk-Zq7Wx9Rt3Vb5Nm1KZq7Wx9Rt3Vb5Nm1K")
+	if got := l.Values(0); len(got) != 0 {
+		t.Errorf("learned what was known: %v", got)
+	}
+	l.Add(Secret{"a", "b"}, Secret{"c", "b"})
+	key := "sk-" + strings.Repeat("Kx8Rt3Vq", 256)
+	r.Text(key[:maxKnownBytes/2+1])
+	r.Text(key[:maxKnownBytes/2])
+	if got := l.Values(1); len(got) != 1 || len(got[0].Value) != maxKnownBytes/2 {
+		t.Errorf("%d learned beside one", len(got))
+	}
+}
+
+// TestJSONForeign: in another program's part, signatures are searched for known values only, and no key is kept.
+func TestJSONForeign(t *testing.T) {
+	key := secrets()["github-token"]
+	o := &JSONOptions{Foreign: "extra", Keep: []string{"id"}, Nested: []string{"args"}}
+	for _, tt := range []struct {
+		in    string
+		found int
+	}{
+		{`{"extra":{"signature":"` + key + `"}}`, 0}, {`{"extra":{"x":{"Encrypted_Content":"` + key + `"}}}`, 0}, {`{"extra":{"data":"` + key + `"}}`, 0},
+		{`{"extra":{"text":"` + key + `"}}`, 1}, {`{"extra":{"id":"` + key + `"}}`, 1}, {`{"signature":"` + key + `"}`, 1}, {`{"id":"` + key + `"}`, 0},
+		{`{"extra":{},"id":"` + key + `"}`, 0}, {`{"":{"id":"` + key + `"}}`, 0}, {`{"extra":{"signature":"a known value 42"}}`, 1},
+		{`{"pin":47110815,"x":4711081}`, 1}, {`{"x":"DB_PASSWORD","value":"Argument7Zz9Qq"}`, 0}, {`{"name":"DB_PASSWORD","mode":"Argument7Zz9Qq"}`, 0},
+		{`{"args":"{\"id\":\"` + key + `\"}"}`, 1}, {`{"args":"x ` + key + `"}`, 1}, {`{"text":"{\"x\":\"` + key + `\"}"}`, 1},
+		{`{"DB_PASSWORD123":"hunter"}`, 1}, {`{"DB_PASSWORD1234":"hunter"}`, 0},
+	} {
+		r := New(testKey(), []Secret{{"known", "known value 42"}, {"pin", "47110815"}, {"short", "4711081"}})
+		out, changed, err := r.JSON([]byte(tt.in), o)
+		if err != nil || strings.Count(string(out), markerBegin) != tt.found || changed != (tt.found > 0) {
+			t.Errorf("%s: %s, %v", tt.in, out, err)
+		}
+	}
+}
