@@ -76,6 +76,17 @@ rows:
 	}
 }
 
+// TestPutRowCase: a row is replaced whatever the case of its pattern, which stays as the file has it.
+func TestPutRowCase(t *testing.T) {
+	data := []byte("version: 1\nrows:\n  - " + newRow("Big", 5).YAML() + "\n  - " + newRow("Other", 6).YAML() + "\n")
+	for pattern, want := range map[string]string{"big": `pattern: "Big"`, "OTHER": `pattern: "Other"`, "new": `pattern: "new"`} {
+		got, err := PutRow(Overlay{Name: "f", Data: data}, newRow(pattern, 9))
+		if err != nil || strings.Count(string(got), want) != 1 || strings.Count(string(got), "eas: 9") != 1 {
+			t.Errorf("%s: %v\n%s", pattern, err, got)
+		}
+	}
+}
+
 func TestPutWrongRow(t *testing.T) {
 	for name, r := range map[string]Row{"zero": newRow("m", 0), "over the window": newRow("m", 32001), "pattern": newRow("a b", 7), "no source": {Pattern: "m", Window: 9, EAS: 7, Encoding: "o200k_base", Confidence: "low", Updated: "2026-11-21", By: "x"}} {
 		var e *TableError

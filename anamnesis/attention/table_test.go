@@ -3,6 +3,7 @@ package attention
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -209,6 +210,8 @@ func TestWrongTables(t *testing.T) {
 		{"open brace", row("a{b", "10"), 3, "bad pattern"},
 		{"nested braces", row("a{b{c}}", "10"), 3, "bad pattern"},
 		{"closing brace", row("a}b", "10"), 3, "bad pattern"},
+		{"closing brace first", row("a}b{c,d}", "10"), 3, "bad pattern"},
+		{"long pattern", row(strings.Repeat("x", maxPatternBytes+1), "10"), 3, "201 bytes"},
 		{"class in a pattern", row("a[b]", "10"), 3, "bad pattern"},
 		{"too many alternatives", row("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "10"), 3, "alternatives"},
 		{"second line wrong", good + row("y", "0"), 4, "it must be 1 to"},
@@ -226,6 +229,8 @@ func TestWrongTables(t *testing.T) {
 		{"tab", "version: 1\n\trows:\n", 0, "not YAML"},
 		{"other version", "version: 2\nrows: []\n", 1, "version"},
 		{"no version", "rows: []\n", 1, "version"},
+		{"unknown field", "version: 1\ncolour: red\nrows: []\n", 1, "unknown field"},
+		{"too many rows", "version: 1\nrows:\n" + many(maxTableRows+1), 1, "the limit is"},
 		{"a list", "- 1\n", 1, "where a group of keys with values is wanted"},
 		{"rows is text", "version: 1\nrows: x\n", 2, "where a list is wanted"},
 		{"two documents", "version: 1\n---\nversion: 1\n", 0, "found multiple"},
@@ -278,4 +283,45 @@ func FuzzLoadTable(f *testing.F) {
 			t.Fatalf("span %+v", s)
 		}
 	})
+}
+
+// many returns n rows.
+func many(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(row(fmt.Sprint("m", i), "10"))
+	}
+	return b.String()
+}
+
+// TestTableBounds: what is just as large as it may be is read.
+func TestTableBounds(t *testing.T) {
+	head, large := "version: 1\nrows:\n", strings.Replace(row("x", "10"), "100000", fmt.Sprint(maxRowTokens), 1)
+	for name, yaml := range map[string]string{
+		"a file":       head + row("x", "10") + "#" + strings.Repeat("x", maxTableBytes-len(head+row("x", "10"))-1),
+		"rows":         head + many(maxTableRows),
+		"a pattern":    head + row(strings.Repeat("x", maxPatternBytes), "10"),
+		"alternatives": head + row("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "10"),
+		"a window":     head + large,
+	} {
+		if table, err := LoadTable([]byte("version: 1\n"), Overlay{Name: "my/eas.yaml", Data: []byte(yaml)}); err != nil || len(table.Rows()) == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s := (&TableError{File: "f", What: "w", Remedy: "r"}).Error(); s != "f: w; r" {
+		t.Error(s)
+	}
+}
+
+// TestLowerWindows: of two windows the smaller one that is known counts.
+func TestLowerWindows(t *testing.T) {
+	window := func(pattern, n string) string { return strings.Replace(row(pattern, "1000"), "100000", n, 1) }
+	user := Overlay{Name: "user", Data: []byte("version: 1\nrows:\n" + window("a", "50000") + window("b", "50000") + window("c", "50000"))}
+	project := Overlay{Name: "project", Lowers: true, Data: []byte("version: 1\nrows:\n" + window("a", "40000") + window("b", "60000") + window("new", "60000"))}
+	table := builtin(t, user, project)
+	for model, want := range map[string]int{"a": 40000, "b": 50000, "c": 50000, "new": 60000, "/a": 40000, "other": 0} {
+		if s := table.Lookup(model); s.Advertised != want {
+			t.Errorf("%s: a window of %d, want %d", model, s.Advertised, want)
+		}
+	}
 }

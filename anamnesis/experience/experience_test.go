@@ -75,6 +75,9 @@ func TestFindings(t *testing.T) {
 		"it passes in that state":            {failsOnly, []call{pass}, "", "followed contradicted"},
 		"it passes in another state":         {failsOnly, []call{{"go test ./...", "tree2", 0}}, "", ""},
 		"it passes, and no state was named":  {nowhere, []call{{"go test ./...", "tree2", 0}}, "", "followed contradicted"},
+		"it fails, and again":                {failsOnly, []call{fail, fail}, "", "followed held"},
+		"it fails, and then passes":          {failsOnly, []call{fail, pass}, "", "followed held contradicted"},
+		"it fails without the repair":        {repair, []call{fail}, "", ""},
 		"the repair works":                   {repair, []call{{"go mod tidy", "", 0}, pass}, "", "followed held"},
 		"the repair does not":                {repair, []call{{"go mod tidy", "", 0}, fail}, "", "followed contradicted"},
 		"it does not, before a filter":       {repair, []call{{"go mod tidy", "", 0}, {"go test ./... | tail -2", "", 0}}, "", "followed contradicted"},
@@ -140,5 +143,21 @@ func TestFindingsOfEachCard(t *testing.T) {
 	run("Bash", &ok)
 	if want := []Finding{{"a", usage.Followed, 7}, {"b", usage.Followed, 7}}; !slices.Equal(e.Findings, want) {
 		t.Errorf("found %+v, want %+v", e.Findings, want)
+	}
+}
+
+// TestFindingsBeforeShown: a command that began before the card was shown says nothing of it.
+func TestFindingsBeforeShown(t *testing.T) {
+	for shown, want := range map[int]int{0: 1, 1: 0} { // before the call, or while it runs
+		var e Log
+		exit := 0
+		ops := []op.Body{&op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"go mod tidy"}`}, &op.ToolReturned{Call: "c", Name: "Bash", Exit: &exit}}
+		card := op.Body(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{{ID: "a", Tries: []string{"go mod tidy"}}}})
+		for i, b := range slices.Insert(ops, shown, card) {
+			e.Add(&op.Op{Seq: uint64(i + 1), Body: b})
+		}
+		if len(e.Findings) != want {
+			t.Errorf("shown before operation %d: %+v", shown+1, e.Findings)
+		}
 	}
 }

@@ -41,7 +41,7 @@ func TestPrompt(t *testing.T) {
 // asked for, that indexes give different texts and that what is told lies everywhere in them.
 func TestBuild(t *testing.T) {
 	m := probetest.Model{EAS: 1e9, Count: words}
-	seen, first, second := make(map[string]bool), 0, 0
+	seen, first, second, full := make(map[string]bool), 0, 0, 0
 	for i := range 40 {
 		length := 700 + 100*i
 		it := probe.Build(5, length, i, words)
@@ -51,7 +51,9 @@ func TestBuild(t *testing.T) {
 		if seen[it.Text] || it.Tokens > length || it.Tokens < length-40 {
 			t.Errorf("text %d has %d tokens of %d, or was built before", i, it.Tokens, length)
 		}
-		seen[it.Text] = true
+		if seen[it.Text] = true; it.Tokens == length {
+			full++
+		}
 		c, err := m.Complete(t.Context(), it.System, it.Text)
 		if err != nil || it.Correct(c.Text) != len(it.Answers) {
 			t.Errorf("text %d: %v: %q, want %q", i, err, c.Text, it.Answers)
@@ -64,6 +66,9 @@ func TestBuild(t *testing.T) {
 				second++
 			}
 		}
+	}
+	if full == 0 {
+		t.Error("no text has as many tokens as it may")
 	}
 	if first < 55 || second < 55 { // of 160
 		t.Errorf("%d people in the first halves of the texts, %d in the second", first, second)
@@ -84,6 +89,8 @@ func TestCorrect(t *testing.T) {
 		"ANSWER 1: " + a[0] + " or " + other:              0,
 		"ANSWER 2: " + a[0]:                               0,
 		"ANSWER 9: " + a[0]:                               0,
+		"ANSWER 5: " + a[0]:                               0,
+		"ANSWER 0: " + a[0]:                               0,
 		"ANSWER 1: " + other + "\nNo.\nANSWER 1: " + a[0]: 1,
 		"ANSWER 1: " + a[0] + " ANSWER 2: " + a[1] + "\nANSWER 3: " + a[2] + "\nANSWER 4: " + a[3]: 4,
 		"ANSWER 1: " + a[0] + "\nThat is not " + other:                                             1,
@@ -143,6 +150,8 @@ func TestRun(t *testing.T) {
 			"probe: 48 of 48 right at 4000 tokens, 48 of 48 at 1000, 36 of 48 right at 16000 tokens; seed 0"},
 		{"a model that is not perfect over short texts either", &scripted{right: func(int) int { return 3 }}, probe.Options{Longest: 8000}, 8000, 0, []int{1000, 2000, 8000},
 			"probe: at least that: 36 of 48 right at 8000 tokens, 36 of 48 at 1000, no longer text was asked; seed 0"},
+		{"a sixteenth that is the short text", &scripted{right: below(64_000, 0)}, probe.Options{Longest: 16_000}, 16_000, 0, []int{1000, 4000, 16_000},
+			"probe: at least that: 48 of 48 right at 16000 tokens, 48 of 48 at 1000, no longer text was asked; seed 0"},
 		{"only the short text", &scripted{right: below(1000, 0)}, probe.Options{Longest: 3000, Seed: 2}, 1000, 3000, []int{1000, 3000},
 			"probe: 48 of 48 right at 1000 tokens, 48 of 48 at 1000, 0 of 48 right at 3000 tokens; seed 2"},
 		{"nothing longer than the window with a reply", &scripted{right: below(64_000, 0)}, probe.Options{Window: 9000, ReplyTokens: 1000}, 8000, 0, []int{1000, 2000, 8000},

@@ -145,9 +145,6 @@ func fisher(below, above rate) float64 {
 
 // choose is the logarithm of the binomial coefficient.
 func choose(n, k int) float64 {
-	if k < 0 || k > n {
-		return math.Inf(-1)
-	}
 	lg := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
 	return lg(n) - lg(k) - lg(n-k)
 }

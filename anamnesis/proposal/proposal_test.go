@@ -68,6 +68,15 @@ func TestFromHistory(t *testing.T) {
 			feed(h, 21000, 60, 2, op.ToolReturned{IsError: true, Unknown: true})
 		}, 0},
 		{"beyond the span", "m", func(h *History) { feed(h, 30000, 60, 20, bad); feed(h, 100000, 60, 1, bad) }, 0},
+		{"at the span", "m", func(h *History) { feed(h, 30000, 60, 20, bad); feed(h, 64000, 90, 2, bad) }, 32000},
+		{"lengths that no provider named", "m", func(h *History) { feed(h, 0, 100, 50, bad); feed(h, 20000, 90, 2, bad) }, 0},
+		{"another model went on", "script:/x", func(h *History) {
+			h.Add(op.Op{Body: &op.TaskResumed{Model: "m"}})
+			h.Add(op.Op{Body: &op.TaskResumed{}})
+			feed(h, 3000, 60, 20, bad)
+			feed(h, 7000, 60, 20, bad)
+			feed(h, 20000, 90, 2, bad)
+		}, 8000},
 		{"a recording", "script:/x", func(h *History) { feed(h, 3000, 60, 20, bad); feed(h, 20000, 90, 2, bad) }, 0},
 		{"repeats", "m", func(h *History) {
 			feed(h, 3000, 100, 0, bad)
@@ -131,6 +140,9 @@ func TestDecisions(t *testing.T) {
 	measured.EAS = 64000
 	if ps := FromProbe(measured, tab); len(ps) != 0 {
 		t.Errorf("what holds already is proposed: %+v", ps)
+	}
+	if d, err := ParseDecisions([]byte("\n{}\n \n{}\n")); err != nil || len(d) != 2 {
+		t.Errorf("with blank lines: %+v, %v", d, err)
 	}
 	if _, err := ParseDecisions([]byte("{}\nx\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("%v", err)

@@ -53,6 +53,7 @@ func TestHoldsLength(t *testing.T) {
 		{"of 1M and 1.5 M", 1_500_000, true},
 		{"a score of 85.6 at 32K", 85, false},
 		{"a score of 900", 900, false},
+		{"a score of 999.9 of 1000", 1000, true},
 		{"132K", 32000, false},
 		{"32Kb", 32000, false},
 		{"none", 32000, false},
@@ -69,6 +70,9 @@ func TestLinesAbout(t *testing.T) {
 	want := "| Model | Effective |\n| B-2 | 4K |\n| C-3 | 2K |\n| D-4 | 1K |\nOne.\nC-3 falls at 2K.\nTwo."
 	if got := LinesAbout(text, "c-3"); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if got := LinesAbout("| Model | Effective |\n|---|---|\n| A-1 | 8K |\n| C-3 | 2K |", "c-3"); got != "| Model | Effective |\n| A-1 | 8K |\n| C-3 | 2K |" {
+		t.Errorf("%q of a table alone", got)
 	}
 	if got := LinesAbout(text, "e-5"); got != "" {
 		t.Errorf("%q of a model that is not named", got)
@@ -159,4 +163,24 @@ func (s says) Complete(_ context.Context, system, text string) (consult.Completi
 		*s.got = "== system\n" + system + "\n== text\n" + text + "\n"
 	}
 	return consult.Completion{Text: s.text}, s.err
+}
+
+// TestFigureBounds: a quote may have so many characters, and so many figures of a model are kept.
+func TestFigureBounds(t *testing.T) {
+	for n, want := range map[int]string{maxQuoteRunes: "", maxQuoteRunes + 1: "its quote has more than "} {
+		quoted := "m-1 holds 8K" + strings.Repeat("ä", n-len("m-1 holds 8K"))
+		if got := (Figure{Model: "m-1", Tokens: 8000, Quote: quoted}).fault(quoted); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%d characters: %q", n, got)
+		}
+	}
+	var text, figures []string
+	for i := range maxFigures + 2 {
+		text = append(text, fmt.Sprintf("m-1 holds %dK.", i+1))
+		figures = append(figures, fmt.Sprintf(`{"text": 1, "quote": "m-1 holds %dK", "tokens": %d}`, i+1, 1000*(i+1)))
+	}
+	reply := says{text: `{"figures": [` + strings.Join(figures, ",") + `]}`}
+	found, notes, err := ReadFigures(t.Context(), reply, "m-1", []Page{{"m-1", "https://a.example/", strings.Join(text, "\n")}})
+	if err != nil || len(found) != maxFigures || len(notes) != 2 || !strings.Contains(notes[0], fmt.Sprint(maxFigures, " are kept")) {
+		t.Errorf("%d figures, notes %q, %v", len(found), notes, err)
+	}
 }

@@ -98,9 +98,6 @@ func StripEscapes(s string) string {
 // Clip cuts s after at most n runes. It does not mark the cut, so that a clipped
 // quote is still a quote.
 func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
 	count := 0
 	for i := range s {
 		if count == n {
@@ -158,7 +155,7 @@ func Ends(text string, n int, between string) string {
 // by count, with a line between that says how many bytes are missing. The
 // cost is linear in the result, not in the text.
 func HeadTail(text string, maxTokens int, count func(string) int) string {
-	if maxTokens <= 0 || text == "" {
+	if maxTokens <= 0 {
 		return ""
 	}
 	const bytesPerToken, rounds = 6, 16

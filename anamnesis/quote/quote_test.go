@@ -64,3 +64,23 @@ func TestHeadTail(t *testing.T) {
 		}
 	}
 }
+
+// TestOddBytes: a cut in bytes that are no UTF-8 stays near its place and in the text; nothing is kept of no tokens.
+func TestOddBytes(t *testing.T) {
+	for _, tt := range []struct {
+		text     string
+		at, want int
+	}{{"\x80\x80", 1, 0}, {"\x80\x80", 0, 0}, {"a" + strings.Repeat("\x80", 8), 8, 4}, {"aä", 2, 1}, {"aä", 3, 3}, {"aä", 9, 3}, {"aä", -1, 0}, {"ab", 1, 1}} {
+		if got := RuneStart(tt.text, tt.at); got != tt.want {
+			t.Errorf("%q from %d: %d, want %d", tt.text, tt.at, got, tt.want)
+		}
+	}
+	for _, n := range []int{-1, 0, 3} {
+		if got := HeadTail("", n, func(s string) int { return len(s) }); got != "" {
+			t.Errorf("%d tokens of nothing: %q", n, got)
+		}
+	}
+	if got := Squash("ANAMNESIS_BLOCK][ANAMNESIS_BLOCK] [anamnesis_block]"); got != "ANAMNESIS_BLOCK](ANAMNESIS_BLOCK) (anamnesis_block)" {
+		t.Errorf("a mark behind half of one: %q", got)
+	}
+}

@@ -205,3 +205,46 @@ func TestHasPrefix(t *testing.T) {
 		}
 	}
 }
+
+// TestCutPlaces: a text is cut within a long run of one class, and, once it is long, after a line's end that no space
+// precedes and a letter or digit follows.
+func TestCutPlaces(t *testing.T) {
+	for name, s := range map[string]string{
+		"letters": strings.Repeat("a", RunLimitRunes), "digits": strings.Repeat("1", RunLimitRunes), "marks": strings.Repeat("-", RunLimitRunes),
+		"words": strings.Repeat("word ", RunLimitRunes), "mixed": strings.Repeat("a1", RunLimitRunes),
+	} {
+		if got := nextCut(s); got != len(s) {
+			t.Errorf("%s are cut at %d of %d", name, got, len(s))
+		}
+	}
+	for _, c := range []string{"a", "1", "-", " "} {
+		if got := nextCut(strings.Repeat(c, RunLimitRunes+1)); got != RunLimitRunes {
+			t.Errorf("a run of %q is cut at %d", c, got)
+		}
+	}
+	line := func(n int) string { return strings.Repeat("word ", n)[:n-2] + ".\n" } // of n bytes
+	for _, tt := range []struct {
+		text string
+		want int // 0: not cut
+	}{
+		{line(chunkBytes) + "a", chunkBytes}, {line(chunkBytes) + "1", chunkBytes}, {line(chunkBytes) + "-", 0}, {line(chunkBytes) + "\na", 0},
+		{line(chunkBytes-1) + "ab", 0}, {line(chunkBytes-1) + "a\nb", chunkBytes + 1}, {line(chunkBytes)[:chunkBytes-2] + " \na", 0}, {line(chunkBytes-2) + "  a", 0},
+	} {
+		if got := nextCut(tt.text); got != tt.want && (tt.want != 0 || got != len(tt.text)) {
+			t.Errorf("%q: cut at %d, want %d", tt.text[chunkBytes-4:], got, tt.want)
+		}
+	}
+}
+
+// TestEstimate: the estimate of a text is a token for every four bytes begun.
+func TestEstimate(t *testing.T) {
+	c, err := ForEncoding(Estimate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"": 0, "a": 1, "abcd": 1, "abcde": 2, "äöü": 2} {
+		if got := c.Count(text); got != want {
+			t.Errorf("%q: %d tokens", text, got)
+		}
+	}
+}
