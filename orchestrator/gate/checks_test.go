@@ -15,6 +15,7 @@ import (
 	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 )
@@ -232,6 +233,17 @@ func TestApprovedBefore(t *testing.T) {
 			}
 		}
 	}
+	// It is no answer to a rule that asks, nor to a mode that refuses.
+	for mode, opened := range map[approval.Mode]op.TaskOpened{approval.ModeAsk: {Ask: []string{"Bash"}}, approval.ModeDeny: {}} {
+		call := bash("c1", "make lint")
+		a := newGate(t, gate.Options{Mode: mode}, opened, call)
+		if err := a.place.Record(t.Context(), &op.ApprovalDecided{Call: "c0", Decision: "allow", Rules: []string{"Bash(make *)"}}); err != nil {
+			t.Fatal(err)
+		}
+		if v := approve(t, a, call); v.Run {
+			t.Errorf("in mode %s with %+v: it runs", mode, opened.Ask)
+		}
+	}
 	// The print of an approval is that of the question.
 	call := bash("c1", "make lint")
 	for _, tt := range []struct {
@@ -323,5 +335,30 @@ func TestNetwork(t *testing.T) {
 		if got := strings.ToLower(strings.Join(asked, " ")); got != want {
 			t.Errorf("%s: asked about %s, want %s", tt.name, got, fmt.Sprint(want))
 		}
+	}
+}
+
+// TestAlwaysNamed: an approval for the directory is listed by the command, or by the arguments.
+func TestAlwaysNamed(t *testing.T) {
+	trust := consent.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
+	write := op.Call{ID: "c2", Name: "WriteFile", Args: `{"path":"a", "content":"b"}`}
+	calls := []op.Call{bash("c1", "make lint"), write}
+	always := func(context.Context, gate.Question) (gate.Answer, bool, error) {
+		return gate.Answer{Allow: true, Always: true}, true, nil
+	}
+	a := newGate(t, gate.Options{Mode: approval.ModeAsk, Trust: trust, Approve: always}, op.TaskOpened{}, calls...)
+	var names []string
+	for _, c := range calls {
+		approve(t, a, c)
+	}
+	list, err := trust.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range list {
+		names = append(names, l.Name)
+	}
+	if got := strings.Join(names, ", "); got != `Bash(make lint), WriteFile({"content":"b","path":"a"})` {
+		t.Errorf("listed as %s", got)
 	}
 }
