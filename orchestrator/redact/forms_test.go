@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"encoding/base64"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -73,6 +75,67 @@ func TestJSONForeign(t *testing.T) {
 		out, changed, err := r.JSON([]byte(tt.in), o)
 		if err != nil || strings.Count(string(out), markerBegin) != tt.found || changed != (tt.found > 0) {
 			t.Errorf("%s: %s, %v", tt.in, out, err)
+		}
+	}
+}
+
+// TestWrappedAnywhere: a value is found whichever of its characters a line ends behind, and in base64, too.
+func TestWrappedAnywhere(t *testing.T) {
+	const value = "Zq7Wx9Rt3Vb5Nm1KPd2Lc"
+	r := New(testKey(), []Secret{{"k", value}})
+	for _, text := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), base64.StdEncoding.EncodeToString([]byte("a" + value + "bc")),
+		base64.URLEncoding.EncodeToString([]byte("ab" + value)), base64.RawStdEncoding.EncodeToString([]byte("?>" + value + "?>?"))} {
+		for _, end := range []string{"\n", "\r\n", "\\\n", "=\r\n  ", "\n\t"} {
+			for cut := 1; cut < len(text); cut++ {
+				in := "<" + text[:cut] + end + text[cut:] + ">"
+				out, found := r.Text(in)
+				rest := strings.Trim(ReplaceMarkers(out, func(string) string { return "" }), "<>")
+				if len(found) == 0 || inOrder(out, found) != in || len(rest)-len(end) > 8 || text == value && strings.Trim(rest, "\\=\r\n\t ") != "" {
+					t.Errorf("%q: %q", in, out)
+				}
+			}
+		}
+	}
+}
+
+// TestAdjacent: secrets side by side keep a marker each.
+func TestAdjacent(t *testing.T) {
+	r := New(testKey(), []Secret{{"a", "aaaa-1111"}, {"b", "bbbb-2222"}})
+	if out, found := r.Text("bbbb-2222aaaa-1111"); len(found) != 2 {
+		t.Errorf("%q", out)
+	}
+}
+
+// TestKeyLines: lines of private keys as they come: of letters alone, escaped, cut, in base64 of any width.
+func TestKeyLines(t *testing.T) {
+	const begin, end = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+	key := begin + "\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 4) + end + "\n"
+	encoded := base64.StdEncoding.EncodeToString([]byte(key))
+	wrap56 := regexp.MustCompile(".{56}").ReplaceAllString(encoded, "$0\n")
+	wrap55 := regexp.MustCompile(".{55}").ReplaceAllString(encoded, "$0\n")
+	line := "Anb3rx9ZAb3nx+9ZAb3/x+9Z"
+	for _, tt := range []struct {
+		name, in string
+		found    int
+	}{
+		{"letters", begin + "\nabcdefghijABCDEFGHIJklmnop\n" + end, 1},
+		{"a header", begin + "\nComment: abcdefghijABCDEFGHIJklmnop\n\n" + line + "\n" + end, 1},
+		{"escaped", begin + `\n` + line + `\nr` + line + `\r\nn` + line + `\n` + end, 3},
+		{"escaped, cut", begin + `\n` + line + `\`, 1},
+		{"escaped twice", begin + `\n\n` + line + `\n\n` + line + `\n` + end, 2},
+		{"short", begin + "\nabc\n" + end, 1},
+		{"short words", begin + "\nabc def\n" + end, 1},
+		{"short words on one line", begin + " abc " + end, 0},
+		{"base64", encoded, 1},
+		{"base64 of 56 columns", wrap56, len(strings.Split(strings.TrimSpace(wrap56), "\n"))},
+		{"base64 of 55 columns", wrap55, 1},
+		{"base64, and a blank line", encoded[:112] + "\n\nsome words", 1},
+		{"base64 within a word", "x" + encoded, 0},
+		{"base64 in lower case", strings.ToLower(encoded), 0},
+	} {
+		out, found := New(testKey(), nil).Text(tt.in)
+		if len(found) != tt.found || inOrder(out, found) != tt.in {
+			t.Errorf("%s: found %d in %q", tt.name, len(found), out)
 		}
 	}
 }

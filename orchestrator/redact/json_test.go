@@ -66,6 +66,17 @@ func TestJSONWithinARune(t *testing.T) {
 	}
 }
 
+// TestJSONUpToARune takes a known value that ends within a character that is one escape: all of it is replaced.
+func TestJSONUpToARune(t *testing.T) {
+	r := New(testKey(), []Secret{{"known", "is secret \xf0\x9f"}})
+	for _, in := range []string{`{"k":"is secret \ud83d\ude00!"}`, `{"k":"is secret \ud83d\ude00"}`} {
+		out, changed, err := r.JSON([]byte(in), nil)
+		if err != nil || !changed || !json.Valid(out) || strings.Contains(string(out), "secret") || !strings.HasSuffix(string(out), in[strings.LastIndexByte(in, '0')+1:]) {
+			t.Errorf("%s became %s, %v", in, out, err)
+		}
+	}
+}
+
 // TestJSONKeys: a key may be a secret, and may say that its value is one. A
 // caller's own keys are neither looked at nor changed.
 func TestJSONKeys(t *testing.T) {

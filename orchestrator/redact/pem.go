@@ -68,8 +68,6 @@ func lineBreak(s string, at int) (end, next int) {
 		switch {
 		case s[i] == '\n':
 			return i, i + 1
-		case s[i] == '\r' && i+1 < len(s) && s[i+1] == '\n':
-			return i, i + 2
 		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == 'n' || s[i+1] == 'r'):
 			end = i
 			for i+1 < len(s) && s[i] == '\\' && (s[i+1] == 'n' || s[i+1] == 'r') {
