@@ -21,17 +21,18 @@ func TestCuts(t *testing.T) {
 	if got := Ends("abcdefgh", 4, "[%d]"); got != "ab[4]gh" {
 		t.Errorf("Ends = %q", got)
 	}
-	for got, want := range map[string]string{
-		Ends("abcd", 4, "[%d]"): "abcd", CutBytes("abcd", 4): "abcd", CutBytes("", 4): "",
-		OneLine(" a\n\tb ", 9): "a b", OneLine("a b c d", 3): "a b…", OneLine("äöü", 5): "äö…",
-		Clip("abc", 3): "abc", Clip("abcd", 3): "abc", Clip("äöü", 3): "äöü", Clip("äöüx", 3): "äöü", Clip("ab cd", 3): "ab", Clip("ab", 0): "",
-		ClipMarked("äöü", 3): "äöü", ClipMarked("abcd", 3): "ab…", OneLine("abc", 3): "abc", ClipMarked("abc d", 4): "abc…", ClipMarked("ab", 0): "…", ClipMarked("", 0): "",
-		strings.Join(Quoted("say `a b`, \"c\" or “d” at https://h/x?y, not 'e' nor ``"), "|"): "a b|c|d|https://h/x?y",
-		Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"):                                            "abc d!",
-		Squash("a\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 b\x1b(B"):                             "alink b",
-		Squash("a\x1b]0;" + strings.Repeat("x", 3) + " b\x1b[1"):                              "a0;xxx b1", // a text hides nothing behind an unended sequence
+	for _, pair := range [][2]string{
+		{Ends("abcd", 4, "[%d]"), "abcd"}, {CutBytes("abcd", 4), "abcd"}, {CutBytes("", 4), ""},
+		{OneLine(" a\n\tb ", 9), "a b"}, {OneLine("a b c d", 3), "a b…"}, {OneLine("äöü", 5), "äö…"}, {OneLine("abc", 3), "abc"},
+		{Clip("abc", 3), "abc"}, {Clip("abcd", 3), "abc"}, {Clip("äöü", 3), "äöü"}, {Clip("äöüx", 3), "äöü"}, {Clip("ab cd", 3), "ab"}, {Clip("ab", 0), ""},
+		{ClipMarked("äöü", 3), "äöü"}, {ClipMarked("abcd", 3), "ab…"}, {ClipMarked("abc d", 4), "abc…"}, {ClipMarked("ab", 0), "…"}, {ClipMarked("", 0), ""},
+		{Word("azAZ09-"), "azAZ09-"}, {Word("`{@[/:_ ,.ä"), "___________"},
+		{strings.Join(Quoted("say `a b`, \"c\" or “d” at https://h/x?y, not 'e' nor ``"), "|"), "a b|c|d|https://h/x?y"},
+		{Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"), "abc d!"},
+		{Squash("a\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 b\x1b(B"), "alink b"},
+		{Squash("a\x1b]0;" + strings.Repeat("x", 3) + " b\x1b[1"), "a0;xxx b1"}, // a text hides nothing behind an unended sequence
 	} {
-		if got != want {
+		if got, want := pair[0], pair[1]; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
