@@ -64,6 +64,42 @@ func TestSearchBorders(t *testing.T) {
 	}
 }
 
+// TestCompanions: beside a strong document, another needs a share of the evidence and half of the score.
+func TestCompanions(t *testing.T) {
+	x := filled(t, nil, map[string]string{"a": "sqlite database locked by two writers", "b": "network proxy", "c": "sqlite waits for the other process of the build to end"})
+	q := Query{Text: "sqlite database locked by two writers", MinEvidence: -1, Prior: func(id string) float64 {
+		if id == "a" {
+			return 0.01
+		}
+		return 1
+	}}
+	found, _, err := x.Search(t.Context(), q)
+	if err != nil || len(found) != 2 {
+		t.Fatal(found, err)
+	}
+	weak := min(found[0].Evidence.Strength, found[1].Evidence.Strength)
+	q.MinEvidence = weak / x.lenient.companion
+	for q.MinEvidence*x.lenient.companion > weak {
+		q.MinEvidence = math.Nextafter(q.MinEvidence, 0)
+	}
+	for next := math.Nextafter(q.MinEvidence, 9); next*x.lenient.companion <= weak; next = math.Nextafter(next, 9) {
+		q.MinEvidence = next
+	}
+	if got := searched(t, x, q); !strings.Contains(got, "c") {
+		t.Errorf("with just enough evidence %q", got)
+	}
+	if q.MinEvidence = math.Nextafter(q.MinEvidence, 9); strings.Contains(searched(t, x, q), "c") {
+		t.Error("with less than enough evidence")
+	}
+	same := filled(t, nil, map[string]string{"a": "sqlite database locked", "c": "sqlite database locked"})
+	for prior, want := range map[float64]string{0.5: "a+c", math.Nextafter(0.5, 0): "a"} {
+		q := Query{Text: "sqlite database", MinEvidence: 1e-9, Prior: func(id string) float64 { return map[string]float64{"a": 1, "c": prior}[id] }}
+		if got := searched(t, same, q); got != want {
+			t.Errorf("%v of the score: %q, want %q", prior, got, want)
+		}
+	}
+}
+
 // TestNearBorders: a document resembles those with which it shares words, whichever comes first.
 func TestNearBorders(t *testing.T) {
 	x := filled(t, nil, map[string]string{"a": "sqlite database locked", "b": "sqlite database locks", "c": "network proxy", "d": "!!"})

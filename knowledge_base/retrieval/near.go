@@ -51,9 +51,6 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, e
 	}
 	x.scoreText(text, words)
 	self := words[slot]
-	if self <= 0 {
-		return nil, nil
-	}
 	for i, d := range x.docs {
 		if i != slot && words[i] > 0 {
 			near = append(near, Neighbour{ID: d.ID, Lexical: min(words[i]/self, 1)})

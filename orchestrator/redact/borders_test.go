@@ -64,7 +64,7 @@ func borders() []side {
 			"redis://u:«p[x»@h [redacted:x:123abc]", "«EAAA" + many("Kx8Rt3Vq", 8) + "»", "Basic «dXMgZXI6cGFzcw»", "authorization: bearer «aBcdeaBcdeaBcdeaBcde»",
 			"password" + many(" ", 65) + "= «hunter2pw9»",
 		}, []string{
-			"https://hooks.zapier.com/hooks/catch/1234567/4567", "EAAA" + many("Kx8Rt3Vq", 8) + "A", "xoxb-210987654321-", "BBBBasic dXNlcjpwYXNz",
+			"https://hooks.zapier.com/hooks/catch/1234567/4567", "\bghp_short", "EAAA" + many("Kx8Rt3Vq", 8) + "A", "xoxb-210987654321-", "BBBBasic dXNlcjpwYXNz",
 			"Basic dXNlcjpwYXNzd", "Basic dXNlcjp/YXNz", "authorization: bearer aBcdeaBcdeaBcdeaBcdex", "password" + many(" ", 66) + "= hunter2pw9",
 		}},
 		{"passwords in URLs", []string{

@@ -29,6 +29,8 @@ func TestFormsOfKnown(t *testing.T) {
 		{"Zq7W1x9_Zq7Wx9Rt3Vb5Nm1", "Zq7Wx9Rt3Vb5Nm1", 0},
 		{"Zq7W1x9_abcdefghijklmnopq", "abcdefghijklmnopq", 0},
 		{"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.Zq7Wx9Rt3Vb5Nm1K", "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9 x", 0},
+		{"q7>?>?>~~~?Zw9xK", base64.URLEncoding.EncodeToString([]byte("q7>?>?>~~~?Zw9xK")), 1},
+		{"q7>?>?>~~~?Zw9xK", base64.StdEncoding.EncodeToString([]byte("ab q7>?>?>~~~?Zw9xK")), 1},
 		{many("some words ", 372) + "1234", many("some words ", 372) + "1234", 1}, // 4096 bytes
 		{many("some words ", 372) + "12345", many("some words ", 372) + "12345", 0},
 	} {
@@ -126,6 +128,10 @@ func TestKeyLines(t *testing.T) {
 		{"short", begin + "\nabc\n" + end, 1},
 		{"short words", begin + "\nabc def\n" + end, 1},
 		{"short words on one line", begin + " abc " + end, 0},
+		{"a line of 20 bytes", begin + "\nAnb3rx9ZAb3nx+9ZAb3/\n" + line + "\n" + end, 2},
+		{"a line of 19 bytes", begin + "\nAnb3rx9ZAb3nx+9ZAb3\nwords\n", 0},
+		{"20 bytes on one line", begin + " Anb3rx9ZAb3nx+9ZAb3/ " + end, 1},
+		{"19 bytes on one line", begin + " Anb3rx9ZAb3nx+9ZAb3 " + end, 0},
 		{"base64", encoded, 1},
 		{"base64 of 56 columns", wrap56, len(strings.Split(strings.TrimSpace(wrap56), "\n"))},
 		{"base64 of 55 columns", wrap55, 1},

@@ -163,13 +163,12 @@ func (r *Redactor) Markers(s string) (redacted string, markers []string) {
 	return redacted, markers
 }
 
-// stale reports whether something was learned since the last search.
+// stale reports whether something was learned since the last search; there was one.
 func (r *Redactor) stale() bool {
 	if r == nil || r.learned == nil {
 		return false
 	}
-	t := r.current.Load()
-	return t != nil && t.learned != r.learned.len()
+	return r.current.Load().learned != r.learned.len()
 }
 
 // scanEnd is the state at the end of a search, for a caller that continues with more text.
