@@ -86,3 +86,14 @@ func TestLedgerMerges(t *testing.T) {
 		}
 	}
 }
+
+// TestLedgerLine: a line as long as it may be stays whole, and of a longer one the beginning does.
+func TestLedgerLine(t *testing.T) {
+	for n, want := range map[int]bool{maxLedgerTokens: true, maxLedgerTokens + 1: false} {
+		line := Left{First: 7, Last: 7, Text: strings.TrimSpace(strings.Repeat("wordnumber ", n-2))}
+		got := ledgerLines(&Span{Ledger: []Left{line}, LedgerTokens: 1000}, words)
+		if whole := strings.Contains(got, line.Text+"\n"); whole != want || strings.Contains(got, "…\n") == want || words(got) > maxLedgerTokens+1+words(LedgerTitle) {
+			t.Errorf("%d tokens: whole %v, %q", n, whole, got)
+		}
+	}
+}

@@ -212,6 +212,7 @@ func TestCutPlaces(t *testing.T) {
 	for name, s := range map[string]string{
 		"letters": strings.Repeat("a", RunLimitRunes), "digits": strings.Repeat("1", RunLimitRunes), "marks": strings.Repeat("-", RunLimitRunes),
 		"words": strings.Repeat("word ", RunLimitRunes), "mixed": strings.Repeat("a1", RunLimitRunes),
+		"letters behind a mark": "-" + strings.Repeat("a", RunLimitRunes),
 	} {
 		if got := nextCut(s); got != len(s) {
 			t.Errorf("%s are cut at %d of %d", name, got, len(s))
