@@ -325,3 +325,32 @@ func TestLowerWindows(t *testing.T) {
 		}
 	}
 }
+
+// TestZeroVersion: a version that ends in zeros is the version without them, and not a newer one.
+func TestZeroVersion(t *testing.T) {
+	table, err := LoadTable([]byte("version: 1\nrows:\n" + row("fam-2*", "10")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, covered := range map[string]bool{"fam-2": true, "fam-2.0": true, "fam-2.1": false} {
+		s := table.Lookup(model)
+		if strings.HasPrefix(s.Source, "no row for this version") == covered || s.Pattern != "fam-2*" {
+			t.Errorf("%s: %+v", model, s)
+		}
+	}
+}
+
+// TestVendorDefault: a model of a family without a row takes its vendor's default of the same or an earlier major
+// version.
+func TestVendorDefault(t *testing.T) {
+	data := "version: 1\nrows:\n" + strings.Replace(row("fam-pro-3*", "10"), "confidence: low", "confidence: none", 1)
+	table, err := LoadTable([]byte(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]bool{"fam-lite-3": true, "fam-lite-4": true, "fam-lite-2": false, "other-lite-3": false, "fam-lite": false} {
+		if s := table.Lookup(model); s.Known != want || want && !strings.Contains(s.Source, "the default of its vendor's newest models") {
+			t.Errorf("%s: %+v", model, s)
+		}
+	}
+}
