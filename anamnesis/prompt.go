@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -68,10 +69,7 @@ func systemText(r *Request) string {
 
 // pieceText returns the question about one piece.
 func pieceText(r *Request, evidence string, part, parts int) string {
-	reason := quote.Shorten(r.Reason, maxReasonRunes)
-	if reason == "" {
-		reason = "none given"
-	}
+	reason := cmp.Or(quote.Shorten(r.Reason, maxReasonRunes), "none given")
 	situation := situationJump
 	switch {
 	case r.Over:

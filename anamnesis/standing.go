@@ -43,7 +43,8 @@ func places(r *Request, recs []*record) []note.Statement {
 		case recBlock:
 			for _, p := range note.ParseList(rec.text, note.PlacesTitle) {
 				var step int
-				if _, err := fmt.Sscanf(p, "step %d:", &step); err == nil && r.onPath(step) {
+				_, err := fmt.Sscanf(p, "step %d:", &step)
+				if _, live := r.Live[step]; err == nil && (live || step == 0) {
 					_, text, _ := strings.Cut(p, ": ")
 					add(step, text, nil)
 				}
@@ -66,12 +67,6 @@ func places(r *Request, recs []*record) []note.Statement {
 		}
 	}
 	return out[:min(len(out), maxPlaces)]
-}
-
-// onPath reports whether a step is on the current path.
-func (r *Request) onPath(step int) bool {
-	_, ok := r.Live[step]
-	return ok || step == 0
 }
 
 // effects lists the commands that no jump undoes, those of earlier blocks included.

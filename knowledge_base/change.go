@@ -2,6 +2,7 @@ package knowledgebase
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -34,9 +35,7 @@ func (s *Store) applyChange(ch Change, todo []planned) error {
 	if ch.By == Person {
 		in.Author = s.person()
 	}
-	if in.Message == "" {
-		in.Message = describe(todo)
-	}
+	in.Message = cmp.Or(in.Message, describe(todo))
 	size := 0
 	for _, p := range todo {
 		rel, err := filepath.Rel(s.dir, p.Path)
@@ -147,7 +146,8 @@ func (s *Store) prepareChange() error {
 
 func (s *Store) openHistory() (err error) {
 	if s.repo == nil {
-		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, "/"+ownReviewsFile, durable.TempPrefix+"*")
+		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile,
+			"/"+ownReviewsFile, durable.TempPrefix+"*")
 	}
 	return err
 }

@@ -77,7 +77,8 @@ func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 			if r := cards[i].Provenance.Ranges; at == 0 && len(r) > 0 {
 				at = r[0].First
 			}
-			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: cmp.Or(cards[i].Provenance.Task, cards[i].SourceTask), Op: at})
+			task := cmp.Or(cards[i].Provenance.Task, cards[i].SourceTask)
+			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: task, Op: at})
 		}
 	}
 	if err := s.count(events); err != nil {

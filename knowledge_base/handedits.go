@@ -103,7 +103,8 @@ func (s *Store) withholdSecrets(edits map[string][]byte) {
 		var markers []string
 		if s.redact().Text(path+"\n"+string(data), &markers); len(markers) > 0 {
 			delete(edits, path)
-			s.Notice("%s holds a secret (%s) and was not added to the history; take it out of the file, or redact the folder", s.redact().Text(path, &markers), markers[0])
+			s.Notice("%s holds a secret (%s) and was not added to the history; take it out of the file, "+
+				"or redact the folder", s.redact().Text(path, &markers), markers[0])
 		}
 	}
 }

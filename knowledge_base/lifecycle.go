@@ -33,10 +33,12 @@ func (s *Store) Edit(ctx context.Context, id, fingerprint string, text []byte) (
 		return Stored{}, fmt.Errorf("edit card %s: %w", id, err)
 	}
 	if c.ID != id {
-		return Stored{}, fmt.Errorf("edit card %s: %w", id, card.Errorf(0, "its id became %q; an id stays what it is", c.ID))
+		err := card.Errorf(0, "its id became %q; an id stays what it is", c.ID)
+		return Stored{}, fmt.Errorf("edit card %s: %w", id, err)
 	}
-	ch := Change{By: Person, Message: "Edit card: " + c.Topic, Cards: []*card.Card{c}, Over: map[string]string{id: fingerprint}}
-	out, err := s.Apply(ctx, ch)
+	out, err := s.Apply(ctx, Change{
+		By: Person, Message: "Edit card: " + c.Topic, Cards: []*card.Card{c}, Over: map[string]string{id: fingerprint},
+	})
 	if err != nil {
 		return Stored{}, err
 	}

@@ -74,11 +74,14 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 	if err != nil {
 		return out, err
 	}
-	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Lesson]string, len(all)), against: make(map[string][]string), reviews: s.reviews}
+	out = contents{
+		cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Lesson]string, len(all)),
+		against: make(map[string][]string), reviews: s.reviews,
+	}
 	for _, b := range broken {
 		out.broken = append(out.broken, BrokenCard(b))
 	}
-	owner := make(map[string]int) // by id: of several files with an id, the one that was reviewed here counts, else the first
+	owner := make(map[string]int) // by id: of several files, the one that was reviewed here counts, else the first
 	for i := range all {
 		r := &all[i]
 		if r.Err != nil {
@@ -94,7 +97,8 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 	}
 	for i, r := range all {
 		if r.Err == nil && owner[r.File.ID] != i {
-			r.Err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.File.ID, paths[owner[r.File.ID]])
+			id := r.File.ID
+			r.Err = card.Errorf(0, "id %s is also used by %s; give one of them another", id, paths[owner[id]])
 		}
 		if r.Err != nil {
 			out.broken = append(out.broken, BrokenCard{Path: paths[i], Err: r.Err})

@@ -41,59 +41,55 @@ type Rename struct {
 func (s *Store) mergeFile(side history.Side, in *intent.Intent, out *Synced) error {
 	reviewed := s.reviews.Reviewed
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
-	write := func(path string, before, data []byte) {
-		f := intent.File{Path: path, Data: string(data), Gone: data == nil}
-		if before != nil {
-			f.Before = intent.Sum(before)
-		}
-		in.Files = append(in.Files, f)
-	}
+	unchanged := same(side.Ours, side.Base)
 	switch {
 	case same(side.Ours, side.Theirs):
-	case folder.IsCardFile(side.Path) && (side.Ours == nil && s.hasElsewhere(&side) || same(side.Ours, side.Base) && replacesReviewed(&side, reviewed)):
+	case folder.IsCardFile(side.Path) &&
+		(side.Ours == nil && s.hasElsewhere(&side) || unchanged && replacesReviewed(&side, reviewed)):
 		theirs, err := card.Parse(side.Theirs)
 		if err != nil {
 			return err // it was read above
 		}
-		id, err := addDraft(side.Path, theirs, theirs, write)
+		id, err := addDraft(in, side.Path, theirs, theirs)
 		in.Forward, out.Renamed = false, append(out.Renamed, Rename{theirs.ID, id})
 		return err
-	case same(side.Ours, side.Base):
+	case unchanged:
 		listDraft(side, out, reviewed)
-		write(side.Path, side.Ours, side.Theirs)
+		in.Put(side.Path, side.Ours, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	case !folder.IsCardFile(side.Path):
 		return fmt.Errorf("%s: %w", side.Path, ErrBothChanged)
 	case side.Theirs == nil: // changed here, removed there: it stays
 	case side.Ours == nil: // removed here, changed there: it comes back
-		write(side.Path, nil, side.Theirs)
+		in.Put(side.Path, nil, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	default:
-		return mergeCards(side, write, out, reviewed)
+		return mergeCards(side, in, out, reviewed)
 	}
 	return nil
 }
 
 // mergeCards lets both versions of a card exist side by side. Where they say
 // the same lesson, ours stays if it was reviewed here, else the one verified last.
-func mergeCards(side history.Side, write func(path string, before, data []byte), out *Synced, trusted map[string]bool) error {
+func mergeCards(side history.Side, in *intent.Intent, out *Synced, trusted map[string]bool) error {
 	theirs, err := card.Parse(side.Theirs)
 	ours, oursErr := card.Parse(side.Ours)
 	if err != nil || oursErr != nil {
 		// Not to be read as a card: kept beside as it is, and listed as such.
 		path := strings.TrimSuffix(side.Path, ".md") + "-theirs-" + intent.Sum(side.Theirs)[:8] + ".md"
-		write(path, nil, side.Theirs)
+		in.Put(path, nil, side.Theirs)
 		out.Conflicts = append(out.Conflicts, side.Path)
 		return nil
 	}
 	if theirs.Hash() == ours.Hash() {
-		if !trusted[ours.Hash()] && theirs.VerifiedAt != nil && (ours.VerifiedAt == nil || theirs.VerifiedAt.After(*ours.VerifiedAt)) {
-			write(side.Path, side.Ours, side.Theirs)
+		later := theirs.VerifiedAt != nil && (ours.VerifiedAt == nil || theirs.VerifiedAt.After(*ours.VerifiedAt))
+		if later && !trusted[ours.Hash()] {
+			in.Put(side.Path, side.Ours, side.Theirs)
 			out.Paths = append(out.Paths, side.Path)
 		}
 		return nil
 	}
-	if _, err := addDraft(side.Path, ours, theirs, write); err != nil {
+	if _, err := addDraft(in, side.Path, ours, theirs); err != nil {
 		return err
 	}
 	out.Conflicts = append(out.Conflicts, ours.ID)
@@ -107,8 +103,8 @@ func (s *Store) hasElsewhere(side *history.Side) bool {
 	if err != nil {
 		return false
 	}
-	st := s.cards[c.ID]
-	return st != nil && st.Path != filepath.Join(s.dir, filepath.FromSlash(side.Path)) && st.Lesson != folder.LessonOf(c)
+	st, path := s.cards[c.ID], filepath.Join(s.dir, filepath.FromSlash(side.Path))
+	return st != nil && st.Path != path && st.Lesson != folder.LessonOf(c)
 }
 
 // replacesReviewed reports whether a file says something else than the lesson in it that was reviewed here.
@@ -119,7 +115,7 @@ func replacesReviewed(side *history.Side, reviewed map[string]bool) bool {
 }
 
 // addDraft writes the remote's card as a draft with an id of its own, which contradicts ours.
-func addDraft(path string, ours, theirs *card.Card, write func(path string, before, data []byte)) (id string, err error) {
+func addDraft(in *intent.Intent, path string, ours, theirs *card.Card) (id string, err error) {
 	twin := theirs.Clone()
 	twin.ID = card.NewID("sync", ours.ID, theirs.Hash())
 	twin.State, twin.VerifiedAt = card.Draft, nil
@@ -129,7 +125,8 @@ func addDraft(path string, ours, theirs *card.Card, write func(path string, befo
 	if err := twin.Validate(); err != nil {
 		return "", fmt.Errorf("%s: the remote's version: %w", path, err)
 	}
-	write(filepath.ToSlash(filepath.Join(filepath.Dir(path), folder.FileName(twin.Topic, twin.ID))), nil, twin.Markdown())
+	beside := filepath.Join(filepath.Dir(path), folder.FileName(twin.Topic, twin.ID))
+	in.Put(filepath.ToSlash(beside), nil, twin.Markdown())
 	return twin.ID, nil
 }
 

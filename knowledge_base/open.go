@@ -72,7 +72,8 @@ func Open(dir string, o *Options) (*Store, error) {
 // unlessReadOnly returns an error of preparing the folder, except where the folder is there and this process may only
 // read it: its cards are read then, and a change reports the reason.
 func (s *Store) unlessReadOnly(err error) error {
-	if info, gone := os.Stat(s.dir); gone == nil && info.IsDir() && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+	refused := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+	if info, gone := os.Stat(s.dir); refused && gone == nil && info.IsDir() {
 		return nil
 	}
 	return err
@@ -112,7 +113,8 @@ func (s *Store) checkBrought() error {
 	}
 	for _, name := range names {
 		if reserved(name) {
-			return fmt.Errorf("its git repository brings %s, which only this program writes; remove it there and here with 'git rm -r %s'", name, name)
+			return fmt.Errorf("its git repository brings %s, which only this program writes; "+
+				"remove it there and here with 'git rm -r %s'", name, name)
 		}
 	}
 	return nil
@@ -133,7 +135,9 @@ func (s *Store) beginReviews(older bool) error {
 		for _, path := range paths {
 			st, err := s.folder.Read(path)
 			if err == nil && (st.State == card.Reviewed || st.VerifiedAt != nil) {
-				lines = append(lines, reviews.Line{V: reviews.Reviewed, Hash: st.Lesson.String(), At: s.opts.Now().UTC(), Topic: st.Topic})
+				lines = append(lines, reviews.Line{
+					V: reviews.Reviewed, Hash: st.Lesson.String(), At: s.opts.Now().UTC(), Topic: st.Topic,
+				})
 			}
 		}
 	}

@@ -290,7 +290,8 @@ func (s *Store) mayReplace(old *folder.File, was, c *card.Card, data []byte) (bo
 	case old.Lesson == folder.LessonOf(c):
 		return false, nil
 	case old.State != card.Draft:
-		return false, &ConflictError{c.ID, old.Path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
+		why := fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)
+		return false, &ConflictError{c.ID, old.Path, why}
 	}
 	return true, nil
 }

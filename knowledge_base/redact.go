@@ -40,7 +40,9 @@ func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 		}
 		// The text after its fields is another one now: it still replaces the
 		// file it was read from.
-		if st := s.cards[c.ID]; st != nil && clean.ParsedID() != "" && intent.Sum(c.Source()) == fmt.Sprintf("%x", st.Sum) && ch.Over[c.ID] == "" {
+		st := s.cards[c.ID]
+		fromFile := st != nil && intent.Sum(c.Source()) == fmt.Sprintf("%x", st.Sum)
+		if fromFile && clean.ParsedID() != "" && ch.Over[c.ID] == "" {
 			over := map[string]string{c.ID: st.Fingerprint()}
 			maps.Copy(over, ch.Over)
 			ch.Over = over

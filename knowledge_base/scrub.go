@@ -30,7 +30,6 @@ type Secrets struct {
 // InProject reports whether the cards lie in another repository.
 func (s *Store) InProject() bool { return s.opts.NoHistory }
 
-// Dir returns the folder.
 func (s *Store) Dir() string { return s.dir }
 
 // FindSecrets looks for secrets in the folder's files and in its history, and

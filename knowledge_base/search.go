@@ -113,7 +113,8 @@ func (s *Store) fillIndex(ctx context.Context) error {
 	docs := make([]retrieval.Document, 0, len(s.cards))
 	for _, st := range s.cards {
 		if st.State != card.Retired && st.State != card.Superseded {
-			docs = append(docs, retrieval.Document{ID: st.ID, Hash: sha256.Sum256([]byte(st.Findable())), Text: st.Findable})
+			sum := sha256.Sum256([]byte(st.Findable()))
+			docs = append(docs, retrieval.Document{ID: st.ID, Hash: sum, Text: st.Findable})
 		}
 	}
 	err := s.index.Fill(ctx, docs)
@@ -140,10 +141,8 @@ func (s *Store) setVectorError(err error) {
 
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
-	now := s.opts.Now()
 	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && visibleTo(st, q) {
-		return []recalled.Hit{{Card: st.Card.Clone(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
-			Expired: st.Expired(now), Path: st.Path}}, nil
+		return []recalled.Hit{s.hit(st, 1, retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1})}, nil
 	}
 	if q.Withheld && !s.anyWithheld(q) {
 		return nil, nil
@@ -154,7 +153,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 			st := s.cards[id]
 			return st != nil && visibleTo(st, q)
 		},
-		Prior: func(id string) float64 { return s.prior(s.cards[id].Card, now) },
+		Prior: func(id string) float64 { return s.prior(s.cards[id].Card, s.opts.Now()) },
 	})
 	if err != nil {
 		return nil, err
@@ -164,13 +163,19 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	}
 	hits := make([]recalled.Hit, 0, len(found))
 	for _, f := range found {
-		st := s.cards[f.ID]
-		hits = append(hits, recalled.Hit{Card: st.Card.Clone(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.Path, Also: f.Also})
+		h := s.hit(s.cards[f.ID], f.Score, f.Evidence)
+		h.Also = f.Also
+		hits = append(hits, h)
 	}
 	return hits, nil
 }
 
-// anyWithheld reports whether any card is withheld from the query.
+func (s *Store) hit(st *folder.File, score float64, e retrieval.Evidence) recalled.Hit {
+	return recalled.Hit{
+		Card: st.Card.Clone(), Score: score, Evidence: e, Expired: st.Expired(s.opts.Now()), Path: st.Path,
+	}
+}
+
 func (s *Store) anyWithheld(q Query) bool {
 	for _, st := range s.cards {
 		if visibleTo(st, q) {
@@ -203,7 +208,7 @@ func (s *Store) opposite(h recalled.Hit, id string, q Query) (recalled.Hit, bool
 	if st == nil || !visibleTo(st, q) {
 		return recalled.Hit{}, false
 	}
-	return recalled.Hit{Card: st.Card.Clone(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path}, true
+	return s.hit(st, h.Score, h.Evidence), true
 }
 
 // state returns the state of the card of that id; "" if there is none.

@@ -204,7 +204,8 @@ func (s *Store) List() []Entry {
 	for id, st := range s.cards {
 		out = append(out, Entry{ID: id, Topic: st.Topic, State: st.State, Task: st.SourceTask, Created: st.Created,
 			Tainted: st.Provenance.Tainted, Expired: st.Expired(now), Path: st.Path, Fingerprint: st.Fingerprint(),
-			Contradicts: s.opposing(id), Supersedes: slices.Clone(st.Supersedes), Generalizes: slices.Clone(st.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Counts(id)})
+			Contradicts: s.opposing(id), Supersedes: slices.Clone(st.Supersedes),
+			Generalizes: slices.Clone(st.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Counts(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
@@ -227,11 +228,11 @@ func (s *Store) ReviewsDamage() string {
 	switch {
 	case s.closed:
 	case s.reviews.Bad > 0:
-		return fmt.Sprintf("%s is damaged: %s cannot be read, and cards whose review stood there count as drafts; approve them again, then remove these lines",
-			s.opts.reviews, lines(s.reviews.Bad))
+		return fmt.Sprintf("%s is damaged: %s cannot be read, and cards whose review stood there count as drafts; "+
+			"approve them again, then remove these lines", s.opts.reviews, lines(s.reviews.Bad))
 	case s.unrecorded > 0 && !s.opts.NoHistory: // a project ships its cards without this machine's reviews
-		return fmt.Sprintf("%s does not record the reviews of cards that say they were reviewed (%d): they count as drafts until you approve them",
-			s.opts.reviews, s.unrecorded)
+		return fmt.Sprintf("%s does not record the reviews of cards that say they were reviewed (%d): "+
+			"they count as drafts until you approve them", s.opts.reviews, s.unrecorded)
 	}
 	return ""
 }

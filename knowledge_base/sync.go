@@ -31,8 +31,10 @@ func reserved(path string) bool {
 	if path == ".gitignore" || path == ".gitattributes" {
 		return false
 	}
-	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || !filepath.IsLocal(filepath.FromSlash(path)) || strings.Contains(path, "\\") ||
-		slices.ContainsFunc([]string{usageFile, reviewsFile, ownReviewsFile}, func(name string) bool { return strings.EqualFold(first, name) })
+	own := []string{usageFile, reviewsFile, ownReviewsFile}
+	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || strings.Contains(path, "\\") ||
+		!filepath.IsLocal(filepath.FromSlash(path)) ||
+		slices.ContainsFunc(own, func(name string) bool { return strings.EqualFold(first, name) })
 }
 
 // Sync merges the cards of a git remote and pushes the result. A card changed on both
@@ -142,7 +144,8 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	if len(kinds) == 0 && to == side.Path {
 		return
 	}
-	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, and redact the folder", to, strings.Join(kinds, ", "))
+	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, "+
+		"and redact the folder", to, strings.Join(kinds, ", "))
 	in.Forward, side.Theirs = false, clean
 	if to != side.Path {
 		*side = history.Side{Path: to, Theirs: clean}

@@ -1,6 +1,7 @@
 package opstream
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -110,9 +111,7 @@ func (o *Options) withDefaults() Options {
 	if out.SegmentSizeBytes <= 0 {
 		out.SegmentSizeBytes = DefaultSegmentSizeBytes
 	}
-	if out.SealAfter == 0 {
-		out.SealAfter = DefaultSealAfter
-	}
+	out.SealAfter = cmp.Or(out.SealAfter, DefaultSealAfter)
 	if out.PollInterval <= 0 {
 		out.PollInterval = DefaultPollInterval
 	}

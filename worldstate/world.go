@@ -1,6 +1,7 @@
 package worldstate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -200,9 +201,7 @@ func (w *World) isOwn(c *gitfmt.Commit) bool {
 }
 
 func (w *World) defaults() error {
-	if w.opts.Task == "" {
-		w.opts.Task = defaultTask
-	}
+	w.opts.Task = cmp.Or(w.opts.Task, defaultTask)
 	if err := checkName("task", w.opts.Task); err != nil {
 		return err
 	}
@@ -212,9 +211,7 @@ func (w *World) defaults() error {
 	if w.opts.Secrets == nil {
 		w.opts.Secrets = DefaultSecrets()
 	}
-	if w.opts.FileLimitBytes == 0 {
-		w.opts.FileLimitBytes = DefaultFileLimitBytes
-	}
+	w.opts.FileLimitBytes = cmp.Or(w.opts.FileLimitBytes, DefaultFileLimitBytes)
 	if w.opts.Now == nil {
 		w.opts.Now = time.Now
 	}

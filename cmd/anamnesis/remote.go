@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -74,9 +75,7 @@ machine's role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNE
 		if err != nil {
 			return nil, err
 		}
-		if address == "" {
-			address = set.Text("remote")
-		}
+		address = cmp.Or(address, set.Text("remote"))
 		if address == "" {
 			return nil, exit.Usagef("name a bucket with --remote, or with the setting remote")
 		}

@@ -45,7 +45,8 @@ type bulletItem struct {
 // parseBody finds the labelled items of the body's top-level lists.
 func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 	if line := tooDeepMarkdown(body); line > 0 {
-		return nil, Errorf(firstLine+line-1, "quotes and lists nested deeper than %d; write plain text", maxMarkdownDepth)
+		line += firstLine - 1
+		return nil, Errorf(line, "quotes and lists nested deeper than %d; write plain text", maxMarkdownDepth)
 	}
 	lines := splitLines(body)
 	starts := make([]int, len(lines)+1)

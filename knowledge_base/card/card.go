@@ -141,7 +141,6 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.What)
 }
 
-// Errorf makes an [Error] of one line.
 func Errorf(line int, format string, args ...any) *Error {
 	return &Error{Line: line, What: OneLine(fmt.Sprintf(format, args...))}
 }
@@ -380,7 +379,7 @@ func (c *Card) checkReadsBack() error {
 	}
 	for _, k := range bulletKinds() {
 		if !slices.EqualFunc(*k.list(c), *k.list(back), func(a, b string) bool { return cleanBullet(a) == b }) {
-			return Errorf(0, "the **%s** bullets cannot be written so that they read the same; simplify their markdown", k.label)
+			return Errorf(0, "the **%s** bullets would read otherwise when written; simplify their markdown", k.label)
 		}
 	}
 	return nil

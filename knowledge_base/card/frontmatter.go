@@ -54,7 +54,8 @@ func indexOf(list []keyed, key string) int {
 	return slices.IndexFunc(list, func(k keyed) bool { return k.key == key })
 }
 
-const frontMatterRemedy = "start the file with a line '---', then 'type: knowledge_card', 'topic: …', 'source_task: …', then a line '---'"
+const frontMatterRemedy = "start the file with a line '---', then 'type: knowledge_card', 'topic: …', " +
+	"'source_task: …', then a line '---'"
 
 // splitFrontMatter finds the front matter and checks its shape.
 func splitFrontMatter(src []byte) (frontMatter, []byte, error) {

@@ -117,7 +117,9 @@ func lesson(c *card.Card) string {
 	if len(c.Solution) > 0 {
 		solution = " → " + strings.Join(slices.DeleteFunc(slices.Clone(c.Solution), card.IsRest), "; ")
 	}
-	text := diff.ReplaceAllStringFunc(issue+solution, func(block string) string { return change(diff.FindStringSubmatch(block)[1]) })
+	text := diff.ReplaceAllStringFunc(issue+solution, func(block string) string {
+		return change(diff.FindStringSubmatch(block)[1])
+	})
 	return plain(fence.ReplaceAllString(text, ""))
 }
 

@@ -128,7 +128,8 @@ func (r *Repo) writeCommit(c Commit, parent string, files map[string]entry) (id 
 	}
 	for _, path := range paths {
 		if data := c.Files[path]; data != nil {
-			fmt.Fprintf(&in, "M %s inline \"%s\"\ndata %d\n%s\n", files[path].mode, quote.Replace(path), len(data), data)
+			fmt.Fprintf(&in, "M %s inline \"%s\"\n", files[path].mode, quote.Replace(path))
+			fmt.Fprintf(&in, "data %d\n%s\n", len(data), data)
 		}
 	}
 	in.WriteString("get-mark :1\ndone\n")
@@ -137,7 +138,8 @@ func (r *Repo) writeCommit(c Commit, parent string, files map[string]entry) (id 
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	id, err = r.run(context.Background(), nil, strings.NewReader(in.String()), "fast-import", "--quiet", "--force", "--done", "--date-format=raw")
+	id, err = r.run(context.Background(), nil, strings.NewReader(in.String()),
+		"fast-import", "--quiet", "--force", "--done", "--date-format=raw")
 	if err != nil {
 		reports, _ := filepath.Glob(filepath.Join(r.git, "fast_import_crash_*"))
 		for _, report := range reports {
@@ -148,7 +150,6 @@ func (r *Repo) writeCommit(c Commit, parent string, files map[string]entry) (id 
 	return strings.TrimSpace(id), os.Remove(ref)
 }
 
-// identity is a person as a commit names them.
 func identity(p Person) string { return Person{clean(p.Name), clean(p.Email)}.String() }
 
 // clean keeps a name from breaking the form of a commit.
@@ -184,7 +185,9 @@ func (r *Repo) updateIndex(given map[string][]byte, files map[string]entry) erro
 		e := files[p]
 		fmt.Fprintf(&in, "%s %s\t%s\x00", cmp.Or(e.mode, "0"), cmp.Or(e.id, noID), p)
 	}
-	if _, err = r.run(context.Background(), []string{"GIT_INDEX_FILE=.git/" + name}, strings.NewReader(in.String()), "update-index", "-z", "--index-info"); err != nil {
+	env := []string{"GIT_INDEX_FILE=.git/" + name}
+	_, err = r.run(context.Background(), env, strings.NewReader(in.String()), "update-index", "-z", "--index-info")
+	if err != nil {
 		return err
 	}
 	if data, err = os.ReadFile(temp); err == nil {
@@ -216,7 +219,8 @@ func (r *Repo) lock() (release func(), err error) {
 			return nil, fmt.Errorf("lock %s: %w", r.git, err)
 		}
 		if time.Now().After(end) {
-			return nil, fmt.Errorf("%w: another git process holds %s; wait for it, or remove that file if none is running", ErrBusy, theirs)
+			return nil, fmt.Errorf("%w: a git process holds %s; wait for it, or remove that file if none is running",
+				ErrBusy, theirs)
 		}
 	}
 	release = func() {

@@ -23,7 +23,8 @@ import (
 // login name.
 func Whoami(dir string) Person {
 	var p Person
-	out, _ := (&Repo{dir: dir, name: ".git"}).run(context.Background(), nil, nil, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
+	r := &Repo{dir: dir, name: ".git"}
+	out, _ := r.run(context.Background(), nil, nil, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
 	for setting := range strings.SplitSeq(out, "\x00") { // the nearest comes last
 		if name, value, _ := strings.Cut(setting, "\n"); name == "user.name" {
 			p.Name = value
@@ -106,7 +107,8 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 	}
 	gone := false
 	for path := range listed {
-		if _, err := os.Lstat(filepath.Join(r.dir, filepath.FromSlash(path))); tracked(path) && errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Lstat(filepath.Join(r.dir, filepath.FromSlash(path)))
+		if tracked(path) && errors.Is(err, fs.ErrNotExist) {
 			changed[path], gone = nil, true
 		}
 	}
@@ -188,8 +190,8 @@ func (r *Repo) Log(ctx context.Context, pathspec string) ([]Revision, error) {
 		return nil, err
 	}
 	mark := rand.Text() // no commit and no file holds it
-	out, err := r.run(ctx, nil, nil, "log", "--full-history", "--cc", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv",
-		"--src-prefix=a/", "--dst-prefix=b/", "--max-count="+strconv.Itoa(maxRevisions),
+	out, err := r.run(ctx, nil, nil, "log", "--full-history", "--cc", "--no-renames", "--no-color", "--no-ext-diff",
+		"--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", "--max-count="+strconv.Itoa(maxRevisions),
 		"--format="+strings.Join([]string{"", "%H", "%at", "%an", "%ae", "%s", ""}, mark), at, "--", pathspec)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of %s: %w", r.dir, err)
@@ -212,7 +214,8 @@ func (r *Repo) Log(ctx context.Context, pathspec string) ([]Revision, error) {
 			}
 			revs = append(revs, Revision{
 				ID: f[0], At: time.Unix(seconds, 0).UTC(), Author: Person{f[2], f[3]},
-				Message: f[4], Path: path, Gone: strings.Contains(head, "\ndeleted file "), Diff: "diff --" + strings.TrimSuffix(diff, "\n") + "\n",
+				Message: f[4], Path: path, Gone: strings.Contains(head, "\ndeleted file "),
+				Diff: "diff --" + strings.TrimSuffix(diff, "\n") + "\n",
 			})
 		}
 	}
@@ -226,7 +229,8 @@ const Messages = "(commit messages)"
 // once, and each commit message. A version with several paths is passed with one of them.
 func (r *Repo) Texts(ctx context.Context, visit func(path string, data []byte)) error {
 	// A version that is absent is not searched: earlier versions of this program left long ones at the remote.
-	list, err := r.run(ctx, nil, nil, "rev-list", "--objects", "--all", "--missing=allow-any", fmt.Sprintf("--filter=blob:limit=%d", MaxBlobBytes+1))
+	list, err := r.run(ctx, nil, nil, "rev-list", "--objects", "--all", "--missing=allow-any",
+		fmt.Sprintf("--filter=blob:limit=%d", MaxBlobBytes+1))
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,8 @@ func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
 		return "", err
 	}
 	// Sizes come from the objects' headers, those of deltas from theirs: nothing is unpacked.
-	sizes, err := q.run(ctx, nil, strings.NewReader(list), "cat-file", "--batch-check=%(objecttype) %(objectsize) %(rest)")
+	format := "--batch-check=%(objecttype) %(objectsize) %(rest)"
+	sizes, err := q.run(ctx, nil, strings.NewReader(list), "cat-file", format)
 	if err != nil {
 		return "", err
 	}
@@ -108,10 +109,14 @@ func (r *Repo) quarantine(ctx context.Context, remote, head string) (*Repo, erro
 	if strings.ContainsAny(address, "\n\r\x00") || address == "" {
 		return nil, fmt.Errorf("%q is no address of a remote", address)
 	}
-	q := &Repo{dir: r.dir, git: filepath.Join(r.git, quarantineName), name: r.name + "/" + quarantineName, protocols: "file:git:http:https:ssh"}
+	q := &Repo{
+		dir: r.dir, git: filepath.Join(r.git, quarantineName), name: r.name + "/" + quarantineName,
+		protocols: "file:git:http:https:ssh",
+	}
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(address)
 	files := map[string]string{
 		"HEAD":                    "ref: refs/heads/none\n",
-		"config":                  "[remote \"in\"]\n\turl = \"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(address) + "\"\n",
+		"config":                  "[remote \"in\"]\n\turl = \"" + quoted + "\"\n",
 		"objects/info/alternates": "../../objects\n",
 		"refs/heads/have":         head + "\n",
 	}
@@ -121,7 +126,8 @@ func (r *Repo) quarantine(ctx context.Context, remote, head string) (*Repo, erro
 	err = os.RemoveAll(q.git) // a dead process's
 	for name, text := range files {
 		path := filepath.Join(q.git, filepath.FromSlash(name))
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), durable.DirMode), os.WriteFile(path, []byte(text), durable.FileMode))
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), durable.DirMode),
+			os.WriteFile(path, []byte(text), durable.FileMode))
 	}
 	return q, errors.Join(err, os.MkdirAll(filepath.Join(q.git, "refs"), durable.DirMode))
 }
@@ -140,11 +146,13 @@ func checkSizes(list string) error {
 			return fmt.Errorf("git cat-file: %q is no object", line)
 		}
 		if kind == "blob" && size > MaxBlobBytes {
-			return fmt.Errorf("%w: %s has %d bytes, and a file may have %d; remove it there, from the history as well", ErrTooMuch, path, size, MaxBlobBytes)
+			return fmt.Errorf("%w: %s has %d bytes, and a file may have %d; remove it there, from the history as well",
+				ErrTooMuch, path, size, MaxBlobBytes)
 		}
 		objects, total = objects+1, total+size
 		if size > maxTreeBytes || objects > maxObjects || total > maxUnpackedBytes {
-			return fmt.Errorf("%w: at most %d objects of together %d MiB are accepted, and no folder or commit above %d MiB", ErrTooMuch, maxObjects, maxUnpackedBytes>>20, maxTreeBytes>>20)
+			return fmt.Errorf("%w: at most %d objects of together %d MiB are accepted, and no folder or commit "+
+				"above %d MiB", ErrTooMuch, maxObjects, maxUnpackedBytes>>20, maxTreeBytes>>20)
 		}
 	}
 	return nil

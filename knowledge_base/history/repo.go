@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,7 +81,8 @@ func Open(dir string) (*Repo, error) {
 		return nil, fmt.Errorf("open git repository: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("open git repository: %s is not a folder: linked worktrees cannot be used; clone the repository instead", r.git)
+		return nil, fmt.Errorf("open git repository: %s is not a folder: linked worktrees cannot be used; "+
+			"clone the repository instead", r.git)
 	}
 	return r, nil
 }
@@ -114,8 +116,9 @@ func create(dir string) error {
 	}
 	// Bytes are kept as they are, whatever the user's own settings say.
 	for name, text := range map[string]string{
-		"HEAD":   "ref: " + firstBranch + "\n",
-		"config": "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\tautocrlf = false\n\tsafecrlf = false\n",
+		"HEAD": "ref: " + firstBranch + "\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n" +
+			"\tlogallrefupdates = true\n\tautocrlf = false\n\tsafecrlf = false\n",
 	} {
 		err = errors.Join(err, durable.WriteFile(durable.OS{}, filepath.Join(temp, name), []byte(text)))
 	}
@@ -170,8 +173,9 @@ func (r *Repo) replace(name string, data []byte) error {
 func settings() []string {
 	var out []string
 	for _, s := range []string{
-		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand=true", "core.fsync=all", "core.fsyncObjectFiles=true",
-		"core.bigFileThreshold=1m", "core.quotePath=false", "gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "log.showSignature=false",
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand=true", "core.fsync=all",
+		"core.fsyncObjectFiles=true", "core.bigFileThreshold=1m", "core.quotePath=false", "gc.auto=0",
+		"maintenance.auto=false", "submodule.recurse=false", "log.showSignature=false",
 		"fetch.recurseSubmodules=false", "fetch.writeCommitGraph=false", "fetch.unpackLimit=1", "pack.threads=1",
 	} {
 		out = append(out, "-c", s)
@@ -179,11 +183,9 @@ func settings() []string {
 	return out
 }
 
-// inherited are the beginnings of the variables for git that its processes see: how to reach
-// remotes, and where the user's settings are. The others would name another repository.
-func inherited() []string {
-	return []string{"GIT_SSH", "GIT_ASKPASS", "GIT_CONFIG", "GIT_SSL", "GIT_HTTP", "GIT_PROXY", "GIT_CURL", "GIT_TRACE", "GIT_EXEC_PATH"}
-}
+// inherited matches the variables for git that its processes see: how to reach remotes, and where
+// the user's settings are. The others would name another repository.
+var inherited = regexp.MustCompile(`^GIT_(?:SSH|ASKPASS|CONFIG|SSL|HTTP|PROXY|CURL|TRACE|EXEC_PATH)`)
 
 // command is a git process for the repository. Its variables are env and those of the user. It asks
 // for no password on the terminal: the user's credential helper or ssh agent answers.
@@ -192,11 +194,13 @@ func (r *Repo) command(ctx context.Context, env []string, args ...string) (*exec
 	if err != nil {
 		return nil, ErrNoGit
 	}
-	limits := fmt.Sprintf(`ulimit -v %d 2>/dev/null; ulimit -f %d 2>/dev/null; umask 077; exec "$0" "$@"`, maxGitMemoryBytes>>10, maxGitFileBytes>>9)
-	cmd := exec.CommandContext(ctx, "sh", slices.Concat([]string{"-c", limits, path, "--git-dir=" + r.name, "--work-tree=."}, settings(), args)...)
+	limits := fmt.Sprintf(`ulimit -v %d 2>/dev/null; ulimit -f %d 2>/dev/null; umask 077; exec "$0" "$@"`,
+		maxGitMemoryBytes>>10, maxGitFileBytes>>9)
+	first := []string{"-c", limits, path, "--git-dir=" + r.name, "--work-tree=."}
+	cmd := exec.CommandContext(ctx, "sh", slices.Concat(first, settings(), args)...)
 	cmd.Dir = r.dir
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "GIT_") || slices.ContainsFunc(inherited(), func(name string) bool { return strings.HasPrefix(v, name) }) {
+		if !strings.HasPrefix(v, "GIT_") || inherited.MatchString(v) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
@@ -227,7 +231,8 @@ func failure(verb string, err error, problem string) error {
 	text := strings.Join(strings.Fields(problem), " ")
 	for _, limit := range []string{"died of signal", "out of memory", "File too large", "SIGXFSZ"} {
 		if strings.Contains(text, limit) {
-			err = fmt.Errorf("%w: at most %d MiB are received, with %d MiB of memory: %w", ErrTooMuch, maxGitFileBytes>>20, maxGitMemoryBytes>>20, err)
+			err = fmt.Errorf("%w: at most %d MiB are received, with %d MiB of memory: %w",
+				ErrTooMuch, maxGitFileBytes>>20, maxGitMemoryBytes>>20, err)
 			break
 		}
 	}

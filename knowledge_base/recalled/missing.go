@@ -19,7 +19,6 @@ var namedFile = regexp.MustCompile(`(^|[^\w./~:@$-])((?:[\w.-]+/)+[\w-][\w.-]*\.
 // maxMissing bounds what is looked up of a card.
 const maxMissing = 8
 
-// namedFiles returns the files that texts name.
 func namedFiles(texts ...string) (names []string) {
 	for _, text := range texts {
 		for _, m := range namedFile.FindAllStringSubmatch(text, -1) {
@@ -42,7 +41,8 @@ func namedPrograms(c *card.Card) (names []string) {
 			continue
 		}
 		switch m[1] {
-		case "cd", "export", "source", "set", "unset", "ulimit", "umask", "alias", "for", "if", "while", "until", "case", "eval", "exec", "type":
+		case "cd", "export", "source", "set", "unset", "ulimit", "umask", "alias",
+			"for", "if", "while", "until", "case", "eval", "exec", "type":
 		default:
 			names = append(names, m[1])
 		}
@@ -78,16 +78,17 @@ var (
 // symbols returns the functions, types and variables that texts have in backticks.
 func symbols(texts ...string) (names []string) {
 	for _, m := range aSymbol.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
-		if name := m[1]; (m[2] != "" || mixed.MatchString(name)) && !slices.Contains(names, name) && len(names) < maxMissing {
-			names = append(names, name)
+		named := m[2] != "" || mixed.MatchString(m[1])
+		if named && !slices.Contains(names, m[1]) && len(names) < maxMissing {
+			names = append(names, m[1])
 		}
 	}
 	return names
 }
 
 // locks are the files that say which versions a project has. Those that only say a range decide nothing.
-var locks = []string{"go.mod", "package.json", "package-lock.json", "yarn.lock", "pyproject.toml", "poetry.lock", "uv.lock",
-	"requirements.txt", "Cargo.lock", ".tool-versions"}
+var locks = []string{"go.mod", "package.json", "package-lock.json", "yarn.lock", "pyproject.toml", "poetry.lock",
+	"uv.lock", "requirements.txt", "Cargo.lock", ".tool-versions"}
 
 // maxLockBytes is how much of such a file is read.
 const maxLockBytes = 4 << 20
@@ -110,7 +111,7 @@ func otherVersions(c *card.Card, dir string) (gone []string) {
 	return gone
 }
 
-// versionsOf returns the versions that a project's locks have of a tool or dependency: behind its name, or in the next line.
+// versionsOf returns a project's versions of a tool or dependency: behind its name in a lock, or in the next line.
 func versionsOf(dir, name string) (has []string) {
 	named := regexp.MustCompile(`(?:^|[\s"'/])` + regexp.QuoteMeta(name) + `(["'\s=@:].*)$`)
 	for _, lock := range locks {
@@ -148,5 +149,6 @@ func SubjectGone(c *card.Card, missing []string) bool {
 	if len(named) == 0 {
 		named = symbols(c.Solution...)
 	}
-	return len(named) > 0 && !slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(missing, name) })
+	present := func(name string) bool { return !slices.Contains(missing, name) }
+	return len(named) > 0 && !slices.ContainsFunc(named, present)
 }

@@ -84,6 +84,7 @@ func (a *scales) evidence(words, grams float64, docs int) (matched, strength flo
 	}
 	matched = words / a.words
 	crowd := 1 + evidenceCrowd*math.Log2(max(1, float64(docs)/evidenceFrom))
-	strength = evidenceFactor / crowd * math.Pow(matched, wordsExponent) * math.Pow(grams/a.grams, gramsExponent) * math.Pow(max(a.content, 1), lengthExponent)
+	strength = evidenceFactor / crowd * math.Pow(matched, wordsExponent) *
+		math.Pow(grams/a.grams, gramsExponent) * math.Pow(max(a.content, 1), lengthExponent)
 	return min(matched, 1), strength
 }

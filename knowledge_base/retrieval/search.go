@@ -70,12 +70,8 @@ func (x *Index) Search(ctx context.Context, q Query) (found []Found, vecErr, err
 	if q.K < 0 || q.K > MaxK {
 		return nil, nil, fmt.Errorf("search: %d hits wanted, 1 to %d are possible", q.K, MaxK)
 	}
-	if q.K == 0 {
-		q.K = DefaultK
-	}
-	if q.MinEvidence == 0 {
-		q.MinEvidence = DefaultMinEvidence
-	}
+	q.K = cmp.Or(q.K, DefaultK)
+	q.MinEvidence = cmp.Or(q.MinEvidence, DefaultMinEvidence)
 	s := newScratch(len(x.docs))
 	found, vecErr = x.rank(ctx, q, s)
 	if err := ctx.Err(); err != nil {

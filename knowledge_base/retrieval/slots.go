@@ -15,7 +15,6 @@ const repeats = 0.75
 // negations are words of which nearly the same text with one says the opposite of one without.
 const negations = "not never no cannot avoid without dont 不要 不能 不会 禁止 避免 切勿 不应 无法"
 
-// denies reports whether a text has one of the negations.
 func denies(text string) (found bool) {
 	text = strings.NewReplacer("n't", " not", "n’t", " not").Replace(strings.ToLower(text))
 	lexical.Words(text, func(w string) { found = found || slices.Contains(strings.Fields(negations), w) })
@@ -32,7 +31,8 @@ func (x *Index) shareSlots(found []Found, k int) []Found {
 		own := contentWords(text)
 		with := -1
 		for i := range out {
-			if with < 0 && overlap(own, said[i]) >= repeats && denies(text) == denies(x.docs[x.slots[out[i].ID]].Text()) {
+			alike := with < 0 && overlap(own, said[i]) >= repeats
+			if alike && denies(text) == denies(x.docs[x.slots[out[i].ID]].Text()) {
 				with = i
 			}
 		}

@@ -111,7 +111,8 @@ func seen(s *knowledgebase.Store, d Decision, id string) (*card.Card, error) {
 		return nil, fmt.Errorf("%s: %w", d.Act, err)
 	}
 	if mark, given := d.Seen[id]; given && mark != folder.Fingerprint(sha256.Sum256(c.Source())) {
-		return nil, &knowledgebase.ConflictError{ID: id, Path: s.PathOf(c), Why: "the card has changed since; look at it again"}
+		const why = "the card has changed since; look at it again"
+		return nil, &knowledgebase.ConflictError{ID: id, Path: s.PathOf(c), Why: why}
 	}
 	return c, nil
 }
@@ -169,7 +170,8 @@ func claim(s *knowledgebase.Store, ch *knowledgebase.Change, d Decision) error {
 		return fmt.Errorf("%s: card %s cannot take its own place", d.Act, d.By)
 	}
 	if by.State == card.Retired || by.State == card.Superseded {
-		return &StateError{ID: by.ID, State: by.State, Act: d.Act, Why: "it cannot take another's place; restore it first"}
+		const why = "it cannot take another's place; restore it first"
+		return &StateError{ID: by.ID, State: by.State, Act: d.Act, Why: why}
 	}
 	for _, id := range d.IDs {
 		if !slices.Contains(by.Supersedes, id) {

@@ -52,7 +52,6 @@ type decided struct {
 	after  map[string]string // the fingerprints of what they became
 }
 
-// NewDesk makes a desk for the cards of a store.
 func NewDesk(store *knowledgebase.Store) *Desk {
 	return &Desk{store: store, said: make(map[int]Done)}
 }
@@ -60,7 +59,9 @@ func NewDesk(store *knowledgebase.Store) *Desk {
 // Decide is [Decide] of a decision that can be taken back. Only one card is restored at a time; dec.Seen must say what
 // was read of each card.
 func (d *Desk) Decide(ctx context.Context, dec Decision) (Done, error) {
-	if len(dec.IDs) == 0 || len(dec.IDs) > 1 && dec.Act == Restore || slices.ContainsFunc(dec.IDs, func(id string) bool { return dec.Seen[id] == "" }) {
+	unread := func(id string) bool { return dec.Seen[id] == "" }
+	several := len(dec.IDs) > 1 && dec.Act == Restore
+	if len(dec.IDs) == 0 || several || slices.ContainsFunc(dec.IDs, unread) {
 		return Done{}, fmt.Errorf("%s: want cards and the fingerprint of what was read of each", dec.Act)
 	}
 	touched := slices.Clone(dec.IDs)
@@ -194,7 +195,8 @@ func (d *Desk) Undo(ctx context.Context, seq int) (Done, error) {
 	if last.Seq != seq {
 		return Done{}, &LaterError{last.Done}
 	}
-	ch := knowledgebase.Change{By: knowledgebase.Person, Message: "Taken back: " + last.What, Over: last.after, TakesBack: true}
+	ch := knowledgebase.Change{By: knowledgebase.Person, Message: "Taken back: " + last.What}
+	ch.Over, ch.TakesBack = last.after, true
 	for _, id := range slices.Sorted(maps.Keys(last.before)) {
 		c, err := card.Parse(last.before[id])
 		if err != nil {

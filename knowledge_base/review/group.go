@@ -102,5 +102,6 @@ func (f Filter) Matches(c *card.Card) bool {
 		return false
 	}
 	text := strings.ToLower(string(c.Source()))
-	return !slices.ContainsFunc(strings.Fields(strings.ToLower(f.Words)), func(w string) bool { return !strings.Contains(text, w) })
+	lacks := func(word string) bool { return !strings.Contains(text, word) }
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(f.Words)), lacks)
 }

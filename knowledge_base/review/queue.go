@@ -49,7 +49,8 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
-		it := Item{ID: e.ID, State: e.State, Fingerprint: fingerprint, Text: text, Notes: append(Notes(store, e), Uses(e.Counts)...)}
+		it := Item{ID: e.ID, State: e.State, Fingerprint: fingerprint, Text: text}
+		it.Notes = append(Notes(store, e), Uses(e.Counts)...)
 		for _, id := range e.Contradicts {
 			it.Notes = append(it.Notes, quoted(store, id)...)
 		}
@@ -92,19 +93,22 @@ func quoted(store *knowledgebase.Store, id string) []string {
 // cards it resembles, a line each.
 func Notes(store *knowledgebase.Store, e knowledgebase.Entry) (out []string) {
 	if e.Tainted && e.State == card.Draft {
-		out = append(out, "drawn from outside text: no other task is shown it before you approve it, and exports leave it out")
+		out = append(out, "drawn from outside text: no other task is shown it before you approve it, "+
+			"and exports leave it out")
 	}
 	if e.Expired {
 		out = append(out, "past its date: approve it again if it still holds, or retire it")
 	}
 	if doubted(e) {
-		out = append(out, fmt.Sprintf("%d tasks that were shown it contradicted it: approve it again if it still holds, or retire it", e.Counts.Contradicted))
+		out = append(out, fmt.Sprintf("%d tasks that were shown it contradicted it: "+
+			"approve it again if it still holds, or retire it", e.Counts.Contradicted))
 	}
 	for _, id := range e.Contradicts {
 		out = append(out, "contradicts "+about(store, id))
 	}
 	if len(e.Generalizes) > 0 {
-		out = append(out, fmt.Sprintf("drawn from %d cards, which stay as they are; no task is shown it before you approve it", len(e.Generalizes)))
+		out = append(out, fmt.Sprintf("drawn from %d cards, which stay as they are; "+
+			"no task is shown it before you approve it", len(e.Generalizes)))
 		for _, id := range e.Generalizes {
 			out = append(out, "instance "+about(store, id))
 		}
@@ -117,7 +121,8 @@ func Uses(c usage.Counts) []string {
 	if c == (usage.Counts{}) {
 		return nil
 	}
-	return []string{fmt.Sprintf("times shown: %d; tasks that followed it: %d; in which it held: %d; that contradicted it: %d; times learned again: %d",
+	return []string{fmt.Sprintf("times shown: %d; tasks that followed it: %d; in which it held: %d; "+
+		"that contradicted it: %d; times learned again: %d",
 		c.Shown, c.Followed, c.Held+c.Verified, c.Contradicted, c.Rediscovered)}
 }
 

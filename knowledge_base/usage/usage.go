@@ -41,7 +41,7 @@ const (
 	Rediscovered What = "rediscovered" // its lesson was learned again
 
 	Met          What = "met"          // a task met its error, independently of it
-	Verified     What = "verified"     // a task that was not shown it met its error, and its change preceded the success
+	Verified     What = "verified"     // a task that was not shown it met its error, and its change led to success
 	Followed     What = "followed"     // a task that was shown it did what it says
 	Held         What = "held"         // and that came out as it says
 	Contradicted What = "contradicted" // or did not
@@ -118,7 +118,6 @@ type Tally struct {
 	Bad    int // lines that could not be read
 }
 
-// Add counts one event.
 func (t *Tally) Add(e Event) {
 	if t.counts == nil {
 		t.counts, t.seen, t.ends = make(map[string]*Counts), make(map[Event]bool), make(map[[2]string]Event)

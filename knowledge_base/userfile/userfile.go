@@ -5,6 +5,7 @@ package userfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ func YAML(err error) (line int, cause string) {
 	}
 	if m := wrongKind.FindStringSubmatch(cause); m != nil {
 		found := map[string]string{"map": "keys with values", "seq": "a list", "null": "nothing"}[m[1]]
-		if found == "" {
-			found = fmt.Sprintf("%q", m[2])
-		}
+		found = cmp.Or(found, fmt.Sprintf("%q", m[2]))
 		return line, found + " where " + wanted(m[3]) + " is wanted"
 	}
 	if own := first.Unwrap(); own != nil { // of an UnmarshalYAML

@@ -195,9 +195,7 @@ func (d Desk) parse(file string) (*card.Card, error) {
 	if err != nil {
 		return nil, addError(file, err)
 	}
-	if c.ID == "" {
-		c.ID = card.NewID("file", c.Hash())
-	}
+	c.ID = cmp.Or(c.ID, card.NewID("file", c.Hash()))
 	return c, nil
 }
 

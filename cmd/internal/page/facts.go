@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -23,9 +24,7 @@ func (s *Server) repositoryOf(r *http.Request) (repo *facts.Repo, topic string, 
 		return nil, "", err
 	}
 	topic = st.Opened.Repo
-	if topic == "" {
-		topic = st.Opened.Dir
-	}
+	topic = cmp.Or(topic, st.Opened.Dir)
 	repo, err = s.tasks.Facts(st.Opened.Dir)
 	if errors.Is(err, facts.ErrDamaged) || errors.Is(err, facts.ErrNewer) {
 		err = refuse(http.StatusConflict, "%v", err)

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -228,9 +229,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // turnAway answers a request without the cookie.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, why string) {
-	if why == "" {
-		why = "This browser has not been let in yet."
-	}
+	why = cmp.Or(why, "This browser has not been let in yet.")
 	s.fail(w, r, refuse(http.StatusUnauthorized, "%s Open the address that 'anamnesis serve' printed, with its token.",
 		why))
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -330,9 +331,7 @@ func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
 // page.
 func (c *contextDetail) paginate(x inspect.Explanation, messages []model.Message, from int, path string) {
 	c.X, c.Total = x, len(messages)
-	if from == 0 {
-		from = max(len(messages)-messagesShown, 0) + 1
-	}
+	from = cmp.Or(from, max(len(messages)-messagesShown, 0)+1)
 	c.First = max(min(from, len(messages)), 1)
 	room := contextBytes
 	for i := c.First - 1; i < min(c.First-1+messagesShown, len(messages)); i++ {

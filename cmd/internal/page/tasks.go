@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -251,10 +252,7 @@ func (w *watch) page(v shown, live int) taskPage {
 		Request: taskdir.Title(st.Said.First), Path: path,
 		Standing: w.standing(live), Damage: w.damage(), Course: w.course(), Tree: w.tree(v),
 	}
-	first := v.first
-	if first == 0 {
-		first = newestFirst(w.last)
-	}
+	first := cmp.Or(v.first, newestFirst(w.last))
 	p.Ops = w.ops(v, first, opsShown)
 	if p.Ops.Newest {
 		v.first = 0 // it grows with the task

@@ -19,10 +19,7 @@ import (
 )
 
 func (o *Printer) ServerReport(s mcp.Server, r mcp.Report) {
-	info := r.Info
-	if info == "" {
-		info = "a server that does not name itself"
-	}
+	info := cmp.Or(r.Info, "a server that does not name itself")
 	o.Printf("%s: %s, %s\n", s.Name, view.Clean(info), quote.Number(len(r.Tools), "tool"))
 	for _, t := range r.Tools {
 		o.Println(view.Clean(t.String()))

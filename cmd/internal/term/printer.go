@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -218,10 +219,7 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	if !ok { // called by an earlier process
 		call = op.Call{Name: b.Name}
 	}
-	how := b.Display
-	if how == "" {
-		how = timeline.CallEnd(b)
-	}
+	how := cmp.Or(b.Display, timeline.CallEnd(b))
 	end := strings.Join(strings.Fields(how+" "+duration(b.Millis)), " ")
 	// The call is cut first, to a third of the line at least.
 	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "),

@@ -126,10 +126,7 @@ func (m *screen) working() []string {
 		}
 	}
 	if (m.running || m.opening) && !busy && m.question() == nil {
-		what := m.activity
-		if what == "" {
-			what = "thinking"
-		}
+		what := cmp.Or(m.activity, "thinking")
 		keys := "Esc interrupts"
 		if left := m.outage(); left > 0 {
 			what = fmt.Sprintf("waiting for the provider: asking again in %s, at %s", left,

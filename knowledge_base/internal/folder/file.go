@@ -51,7 +51,6 @@ func (st *File) Judged(claimed, outside bool) *File {
 // Lesson names what a card says: the bytes of its [card.Card.Hash].
 type Lesson [sha256.Size]byte
 
-// LessonOf returns the lesson of a card.
 func LessonOf(c *card.Card) (l Lesson) {
 	if n, err := hex.Decode(l[:], []byte(c.Hash())); err != nil || n != len(l) {
 		panic("knowledge base: a card's hash is no SHA-256 in hex")

@@ -41,15 +41,7 @@ type Read struct {
 
 // IsMonth reports whether a folder's name is a year and a month.
 func IsMonth(name string) bool {
-	if len(name) != len("2006-01") || name[4] != '-' {
-		return false
-	}
-	for i, c := range []byte(name) {
-		if i != 4 && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	return len(name) == len("2006-01") && name[4] == '-' && strings.Trim(name[:4]+name[5:], "0123456789") == ""
 }
 
 // Months lists the folders that hold cards, sorted.
@@ -71,7 +63,8 @@ func (f *Folder) Months() ([]string, error) {
 // card's. It is asked of every file at every change.
 func IsCardFile(path string) bool {
 	month, name, ok := strings.Cut(path, "/")
-	return ok && IsMonth(month) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".md")
+	plain := !strings.Contains(name, "/") && !strings.HasPrefix(name, ".")
+	return ok && plain && strings.HasSuffix(name, ".md") && IsMonth(month)
 }
 
 // Names is Paths as names within the folder, with slashes. A month that cannot be listed is

@@ -120,13 +120,24 @@ func Pending(index string) ([]Intent, error) {
 // safe reports whether the intent names card files only; a sync's may name
 // others within the folder.
 func (in *Intent) safe() bool {
+	ofSync := in.Theirs != "" || in.Mark != ""
 	return !slices.ContainsFunc(in.Files, func(f File) bool {
-		return !folder.IsCardFile(f.Path) && (in.Theirs == "" && in.Mark == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
+		within := filepath.IsLocal(f.Path) && !strings.HasPrefix(f.Path, ".")
+		return !folder.IsCardFile(f.Path) && !(ofSync && within)
 	})
 }
 
-// Replay writes the files of a dead writer's intent that are not written yet, in the folder dir, and reports the path of
-// each file that it wrote. A file that holds neither what was there nor what was to be
+// Put adds a file that the change writes: before is its present content, data the new one; nil is no file.
+func (in *Intent) Put(path string, before, data []byte) {
+	f := File{Path: path, Data: string(data), Gone: data == nil}
+	if before != nil {
+		f.Before = Sum(before)
+	}
+	in.Files = append(in.Files, f)
+}
+
+// Replay writes the files of a dead writer's intent that are not written yet, in the folder dir, and reports the path
+// of each file that it wrote. A file that holds neither what was there nor what was to be
 // belongs to somebody else: it stays.
 func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) error {
 	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) {

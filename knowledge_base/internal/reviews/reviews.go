@@ -81,7 +81,6 @@ func (l *List) lessons(what int) map[string]bool {
 	return l.Arrived
 }
 
-// Knows reports whether the list has a lesson.
 func (l *List) Knows(hash string) bool { return l.Reviewed[hash] || l.Arrived[hash] }
 
 // Record adds the lessons of cards to the list, durably. A note without its card harms nothing,

@@ -40,11 +40,13 @@ func (r Redactor) Card(c *card.Card) (_ *card.Card, markers []string, err error)
 	}
 	c = c.Clone()
 	// The fields first: they are written so that a marker stays text in YAML.
-	for _, field := range []*string{&c.Topic, &c.SourceTask, &c.Scope.Repo, &c.Scope.Language, &c.Scope.Tool, &c.Scope.Version,
-		&c.Provenance.Task, &c.Provenance.Model, &c.Provenance.EvidenceHash} {
+	scope, from := &c.Scope, &c.Provenance
+	for _, field := range []*string{&c.Topic, &c.SourceTask, &scope.Repo, &scope.Language, &scope.Tool, &scope.Version,
+		&from.Task, &from.Model, &from.EvidenceHash} {
 		*field = r.Text(*field, &markers)
 	}
-	for _, list := range [][]string{c.Tags, c.Issue, c.Solution, c.Constraint, c.Supersedes, c.Contradicts, c.Generalizes, c.Provenance.Shown} {
+	for _, list := range [][]string{c.Tags, c.Issue, c.Solution, c.Constraint,
+		c.Supersedes, c.Contradicts, c.Generalizes, from.Shown} {
 		for i := range list {
 			list[i] = r.Text(list[i], &markers)
 		}
@@ -59,7 +61,7 @@ func (r Redactor) Card(c *card.Card) (_ *card.Card, markers []string, err error)
 	}
 	out, err := card.Parse([]byte(rest))
 	if err != nil || out.ID != c.ID {
-		return nil, nil, card.Errorf(0, "it holds a secret (%s) that cannot be replaced where it stands; take it out", markers[0])
+		return nil, nil, card.Errorf(0, "it holds a secret (%s) that cannot be replaced; take it out", markers[0])
 	}
 	return out, markers, nil
 }

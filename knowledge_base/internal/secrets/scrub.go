@@ -108,7 +108,8 @@ func (b *Scrubber) Blob(p string, data []byte) ([]byte, []string) {
 	if err != nil {
 		return []byte(text), kinds
 	}
-	if old, now := folder.FileName(was.Topic, was.ID), folder.FileName(clean.Topic, clean.ID); p != "" && path.Base(p) == old && now != old {
+	old, now := folder.FileName(was.Topic, was.ID), folder.FileName(clean.Topic, clean.ID)
+	if p != "" && path.Base(p) == old && now != old {
 		b.names[p] = now
 		b.Learn(old, now)
 	}
@@ -195,7 +196,8 @@ func (b *Scrubber) Plan(dir string, paths []string) (*Plan, error) {
 		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(to))); err == nil {
 			return nil, &NameConflictError{to, filepath.Join(dir, filepath.FromSlash(to))}
 		}
-		out.Files = append(out.Files, intent.File{Path: to, Data: string(clean)}, intent.File{Path: p, Before: intent.Sum(data), Gone: true})
+		out.Files = append(out.Files, intent.File{Path: to, Data: string(clean)},
+			intent.File{Path: p, Before: intent.Sum(data), Gone: true})
 	}
 	return out, nil
 }

@@ -52,10 +52,12 @@ func Load(path string, getenv func(string) string) (*Embedder, error) {
 		return nil, fmt.Errorf("embedder's settings %s: %w", path, err)
 	}
 	var c config
-	if err := userfile.Load(path, data, &c, "the keys are kind, url, model, key_env, dimensions, card_prefix and query_prefix"); err != nil {
+	const keys = "the keys are kind, url, model, key_env, dimensions, card_prefix and query_prefix"
+	if err := userfile.Load(path, data, &c, keys); err != nil {
 		return nil, fmt.Errorf("embedder's settings: %w", err)
 	}
-	o := Options{Kind: c.Kind, URL: c.URL, Model: c.Model, Dimensions: c.Dimensions, CardPrefix: c.CardPrefix, QueryPrefix: c.QueryPrefix}
+	o := Options{Kind: c.Kind, URL: c.URL, Model: c.Model, Dimensions: c.Dimensions}
+	o.CardPrefix, o.QueryPrefix = c.CardPrefix, c.QueryPrefix
 	if c.KeyEnv != "" {
 		if o.Key = getenv(c.KeyEnv); o.Key == "" {
 			return nil, fmt.Errorf("embedder's settings %s: key_env names %s, which is not set", path, c.KeyEnv)

@@ -143,11 +143,15 @@ func clip(s string) string {
 const maxWords = 300
 
 // ask sends one request. passing: the fault may be over at the next try.
-func (e *Embedder) ask(ctx context.Context, limit time.Duration, input []string) (vecs [][]float32, passing bool, err error) {
+func (e *Embedder) ask(ctx context.Context, limit time.Duration, input []string) (
+	vecs [][]float32, passing bool, err error,
+) {
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	reply, err := e.client.CreateEmbeddings(within, openai.EmbeddingRequest{Input: input, Model: openai.EmbeddingModel(e.o.Model),
-		Dimensions: e.o.Dimensions, EncodingFormat: openai.EmbeddingEncodingFormatFloat})
+	reply, err := e.client.CreateEmbeddings(within, openai.EmbeddingRequest{
+		Input: input, Model: openai.EmbeddingModel(e.o.Model), Dimensions: e.o.Dimensions,
+		EncodingFormat: openai.EmbeddingEncodingFormatFloat,
+	})
 	if ctx.Err() != nil {
 		return nil, false, ctx.Err()
 	}
@@ -164,10 +168,12 @@ func (e *Embedder) ask(ctx context.Context, limit time.Duration, input []string)
 		status = req.HTTPStatusCode
 	}
 	// A refused connection will be refused in a second, too.
-	cut := errors.As(err, new(*url.Error)) && !errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.ErrUnexpectedEOF)
-	passing = cut || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	cut := errors.As(err, new(*url.Error)) && !errors.Is(err, syscall.ECONNREFUSED)
+	passing = cut || errors.Is(err, io.ErrUnexpectedEOF) || status == http.StatusTooManyRequests ||
+		status >= http.StatusInternalServerError
 	words := strings.Join(strings.Fields(err.Error()), " ")
-	return nil, passing, fmt.Errorf("embedder at %s: %s", e.url, strings.ToValidUTF8(words[:min(len(words), maxWords)], ""))
+	words = strings.ToValidUTF8(words[:min(len(words), maxWords)], "")
+	return nil, passing, fmt.Errorf("embedder at %s: %s", e.url, words)
 }
 
 // vectors reads a reply to n texts.

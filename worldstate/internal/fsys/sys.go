@@ -4,6 +4,7 @@
 package fsys
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -39,9 +40,7 @@ func OpenFile(path string) (*os.File, error) {
 // OpenBeneath opens the directory rel beneath the directory rootfd without following symbolic
 // links. An empty rel is rootfd itself.
 func OpenBeneath(rootfd int, rel string) (int, error) {
-	if rel == "" {
-		rel = "."
-	}
+	rel = cmp.Or(rel, ".")
 	return openPart(rootfd, rel)
 }
 

@@ -69,10 +69,7 @@ func (p *Writer) compressor(w io.Writer) *zlib.Writer {
 		z.Reset(w)
 		return z
 	}
-	level := p.Level
-	if level == 0 {
-		level = compressionLevel
-	}
+	level := cmp.Or(p.Level, compressionLevel)
 	z, err := zlib.NewWriterLevel(w, level)
 	if err != nil {
 		panic("worldstate: " + err.Error()) // the level is a constant

@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"anamnesis/worldstate/internal/fsys"
 )
@@ -48,7 +49,7 @@ const maxAttributesLine = 2000
 
 // dropInvisible removes the code points that HFS+ ignores in a name.
 func dropInvisible(name string) string {
-	if isASCII(name) {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return name
 	}
 	return strings.Map(func(r rune) rune {
@@ -58,15 +59,6 @@ func dropInvisible(name string) string {
 		}
 		return r
 	}, name)
-}
-
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }
 
 // StoredName returns a legal, readable name for a hostile one; equal names give equal results.

@@ -9,13 +9,14 @@ import (
 // (snowballstem.org, algorithms/english/stop.txt, BSD), and the verbs and
 // adjectives behind them that questions are filled with.
 const englishFunctionWords = `
-a about after again all am an and any are as at be because been before being both but by cannot could
-did do does doing down during each few for from further had has have having he her here hers herself him himself his how i if in
-into is it its itself me more most my myself no nor not of off on once only or other ought our ours ourselves out over own same
-she should so some such than that the their theirs them themselves then there these they this those to too up
+a about after again all am an and any are as at be because been before being both but by cannot could did do
+does doing down during each few for from further had has have having he her here hers herself him himself his
+how i if in into is it its itself me more most my myself no nor not of off on once only or other ought our ours
+ourselves out over own same she should so some such than that the their theirs them themselves then there these
+they this those to too up
 very was we were what when where which while who whom why with would you your yours yourself yourselves
-also can don get go good have here just let like make may more much must need new now one please put s same t take us use used
-using want way well will`
+also can don get go good have here just let like make may more much must need new now one please put s same t
+take us use used using want way well will`
 
 // chineseFunctionWords are bigrams: the two-character words of Baidu's list
 // (raw/baidu.txt in stopwords-iso/stopwords-zh, MIT) that questions are made of,

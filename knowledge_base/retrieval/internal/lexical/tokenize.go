@@ -175,15 +175,16 @@ func packed(window uint64, r rune) uint64 { return window<<16 | uint64(uint16(r)
 // Porter's does with "general" and "generate"), and it leaves short words,
 // which in this field are code (if, not, for, its, as), as they are.
 func Stem(w string) string {
-	if len(w) < 4 || !isASCIILower(w) {
+	if len(w) < 4 || strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return w
 	}
+	ends := func(suffix string) bool { return strings.HasSuffix(w, suffix) }
 	switch {
-	case strings.HasSuffix(w, "ies") && len(w) > 4:
+	case ends("ies") && len(w) > 4:
 		w = w[:len(w)-3] + "y"
-	case strings.HasSuffix(w, "ied") && len(w) > 4:
+	case ends("ied") && len(w) > 4:
 		w = w[:len(w)-3] + "y" // denied → deny
-	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
+	case ends("s") && !ends("ss") && !ends("us") && !ends("is"):
 		w = w[:len(w)-1]
 	}
 	for _, suffix := range []string{"ing", "ed"} {
@@ -202,13 +203,4 @@ func Stem(w string) string {
 		w = e
 	}
 	return w
-}
-
-func isASCIILower(w string) bool {
-	for i := 0; i < len(w); i++ {
-		if w[i] < 'a' || w[i] > 'z' {
-			return false
-		}
-	}
-	return true
 }
