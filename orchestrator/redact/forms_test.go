@@ -58,6 +58,29 @@ func TestLearnedLimits(t *testing.T) {
 	}
 }
 
+// TestLongest: the longest key, credential and token are found whole, and what is longer is none.
+func TestLongest(t *testing.T) {
+	long := strings.Repeat("Kx8Rt3Vq", maxSecretBytes/8)
+	jwt := "eyJhbGciOiJ.eyJzdWIiOiJ."
+	for _, tt := range []struct {
+		before, secret string
+		found          int
+	}{
+		{"Bearer ", long, 1}, {"Bearer ", long + "x", 0},
+		{"", jwt + long[:maxSecretBytes-len(jwt)], 1}, {"", jwt + long[:maxSecretBytes-len(jwt)+1], 0},
+		{"", "sk-" + long, 1}, {"", "sk-" + long + "x", 0},
+	} {
+		_, found := New(testKey(), nil).Text(tt.before + tt.secret)
+		if len(found) != tt.found || tt.found > 0 && found[0].Bytes != tt.secret {
+			t.Errorf("%s%.20s of %d bytes: found %d", tt.before, tt.secret, len(tt.secret), len(found))
+		}
+	}
+	r := New(testKey(), []Secret{{"pin", "47110815"}})
+	if out, _, err := r.JSON([]byte(`{"text":"47110815"}`), &JSONOptions{Nested: []string{"args"}}); err != nil || strings.Contains(string(out), `\`) {
+		t.Errorf("a text that is a number: %s, %v", out, err)
+	}
+}
+
 // TestJSONForeign: in another program's part, signatures are searched for known values only, and no key is kept.
 func TestJSONForeign(t *testing.T) {
 	key := secrets()["github-token"]

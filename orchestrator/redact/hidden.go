@@ -11,7 +11,7 @@ import (
 // hides reports whether a text may hold bytes that a screen or a page does not show.
 func hides(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c >= ' ' && c < 0x7f && c != '\\' || c == '\n' || c == '\t' || c == '\r' || !utf8.RuneStart(c) {
+		if c := s[i]; c >= ' ' && c < 0x7f && c != '\\' || c == '\n' || !utf8.RuneStart(c) {
 			continue
 		}
 		if s[i] == '\b' || hiddenLen(s[i:]) > 0 {

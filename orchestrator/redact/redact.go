@@ -227,12 +227,9 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 		key(0, 0, true)
 	}
 	t := r.table()
-	var none []int // by rule; see match
+	none := map[int]int{} // by rule; see match
 	skip := func(word, to int) {
-		if none == nil && to > 0 {
-			none = make([]int, len(r.rules))
-		}
-		if none != nil {
+		if to > 0 {
 			none[word] = to
 		}
 	}
@@ -243,7 +240,7 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 		}
 		p := &r.rules[word]
 		from := to - len(p.keyword)
-		if none != nil && from < none[word] {
+		if from < none[word] {
 			return
 		}
 		if p.pem {

@@ -180,9 +180,7 @@ func wordBegin(s string, at int) int {
 func lastFields(s string, n int) int {
 	i := len(s)
 	for range n {
-		if i = wordBegin(s, i); i == 0 {
-			return 0
-		}
+		i = wordBegin(s, i)
 		for i > 0 && s[i-1] <= ' ' {
 			i--
 		}
