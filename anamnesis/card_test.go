@@ -31,7 +31,8 @@ func TestPairChanges(t *testing.T) {
 	for _, tt := range []struct{ solution, want []string }{
 		{[]string{"Run before: `a`", "Changed: `b`"}, []string{"Run before: `a`"}},
 		{[]string{"Changed: `b`", "Changed: `c`"}, []string{"Changed: `b`", "Changed: `c`"}},
-		{[]string{"Run before: `a`", "Run before: `b`", "Run before: `c`", "Run before: `d`"}, []string{"Run before: `a`", "Run before: `b`", "Run before: `c`"}},
+		{[]string{"Run before: `a`", "Run before: `b`", "Run before: `c`", "Run before: `d`"},
+			[]string{"Run before: `a`", "Run before: `b`", "Run before: `c`"}},
 	} {
 		p := Pair{Card: &card.Card{Solution: tt.solution}}
 		if got := p.changes(); !slices.Equal(got, tt.want) {
@@ -42,8 +43,10 @@ func TestPairChanges(t *testing.T) {
 		for _, pair := range []bool{false, true} {
 			of := &card.Card{Issue: []string{"i"}, Solution: []string{"Run before: `a`"}}
 			of.Provenance.Tainted = pair
-			r := Request{Task: "t", Pairs: []Pair{{Card: of, failed: &record{seq: 1, end: 2}, fixed: &record{seq: 3, end: 4}}}}
-			made, paired := lessons(&r, []note.Card{{Topic: "t", Ops: []uint64{2, 4}, Issue: []string{"i"}, Tainted: draft}}, nil)
+			r := Request{Task: "t",
+				Pairs: []Pair{{Card: of, failed: &record{seq: 1, end: 2}, fixed: &record{seq: 3, end: 4}}}}
+			made, paired := lessons(&r,
+				[]note.Card{{Topic: "t", Ops: []uint64{2, 4}, Issue: []string{"i"}, Tainted: draft}}, nil)
 			if len(made) != 1 || !paired[made[0].ID] || made[0].Provenance.Tainted != (draft || pair) {
 				t.Errorf("tainted words %v, tainted pair %v: %+v", draft, pair, made)
 			}

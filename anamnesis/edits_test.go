@@ -41,7 +41,8 @@ func TestEdits(t *testing.T) {
 	s := newSpan(12, 3)
 	s.write("kept.go", "package a\n")
 	s.write("empty.go", "")
-	s.call("WriteFile", `{"path":"bad.go","content":"x"}`, op.ToolReturned{Text: "error: read-only", IsError: true, Writes: []string{"bad.go"}})
+	s.call("WriteFile", `{"path":"bad.go","content":"x"}`, op.ToolReturned{Text: "error: read-only", IsError: true,
+		Writes: []string{"bad.go"}})
 	s.call("Move", `{"path":"old.go"}`, op.ToolReturned{Text: "moved", Writes: []string{"old.go", "new.go"}})
 	s.save("1", "kept.go", "empty.go")
 	s.bash("make gen", 2, "", "")
@@ -70,10 +71,12 @@ func TestTimeLimit(t *testing.T) {
 	for millis, want := range map[int64]string{0: "", 999: "", 1000: " (1 s)", 2500: " (2 s)"} {
 		s, exit := newSpan(12, 3), -1
 		for range 2 {
-			s.call("Bash", `{"command":"./slow"}`, op.ToolReturned{Text: "some output\n" + mark, Stdout: "some output\n", Exit: &exit, IsError: true, Millis: millis})
+			s.call("Bash", `{"command":"./slow"}`, op.ToolReturned{Text: "some output\n" + mark,
+				Stdout: "some output\n", Exit: &exit, IsError: true, Millis: millis})
 		}
 		r := s.request(4000)
-		if got := timeLimits(records(&r)); len(got) != 1 || got[0].Text != "Bash: ./slow was ended at its time limit"+want {
+		if got := timeLimits(records(&r)); len(got) != 1 ||
+			got[0].Text != "Bash: ./slow was ended at its time limit"+want {
 			t.Errorf("%d ms: %+v", millis, got)
 		}
 	}
@@ -82,8 +85,9 @@ func TestTimeLimit(t *testing.T) {
 // TestResultLine: of an output the last line with a figure tells how it came out, else the first.
 func TestResultLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "one\ntwo\n": "one", "begin\nloss: 0.5\nend\n": "loss: 0.5", "loss: 0.5\nloss: 0.4\n": "loss: 0.4", "=== 3 passed ===\n": "3 passed",
-		"begin\n%\n": "begin", "begin\n9%\n": "9%",
+		"": "", "one\ntwo\n": "one", "begin\nloss: 0.5\nend\n": "loss: 0.5", "loss: 0.5\nloss: 0.4\n": "loss: 0.4",
+		"=== 3 passed ===\n": "3 passed",
+		"begin\n%\n":         "begin", "begin\n9%\n": "9%",
 	} {
 		if got := (&record{stdout: text}).result(); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -96,7 +96,8 @@ func TestOvercome(t *testing.T) {
 	s := newSpan(7, 1)
 	run := func(command, printed string) uint64 { return s.bash(command, 2, "", printed) }
 	var ops []uint64
-	ops = append(ops, run("make", "error: no lexer\n"), run("make", "error: no lexer\n"), run("make", "error: no parser\n"))
+	ops = append(ops, run("make", "error: no lexer\n"), run("make", "error: no lexer\n"),
+		run("make", "error: no parser\n"))
 	first := run("make check", "error: no tests\n")
 	run("make dist", "error: no tar\n")
 	last := run("make check", "error: no runner\n")
@@ -150,7 +151,8 @@ func TestFalsifiedOrder(t *testing.T) {
 		got = append(got, p.Action+": "+p.Why)
 	}
 	want := []string{
-		"Bash: make two: exit code 2, 2 times", "Bash: make one: exit code 2", "Bash: ./other: exit code 4, nothing printed",
+		"Bash: make two: exit code 2, 2 times", "Bash: make one: exit code 2",
+		"Bash: ./other: exit code 4, nothing printed",
 		"Bash: make silent: exit code 3, nothing printed", "ReadFile: a: the tool reported an error",
 	}
 	if slices.Sort(got[2:]); !slices.Equal(got, want) {
@@ -164,7 +166,8 @@ func TestFalsifiedOrder(t *testing.T) {
 			paths = append(paths, note.Falsified{Action: fmt.Sprint(e, i), Error: e, Ops: []uint64{uint64(i + 1)}})
 		}
 	}
-	if causes := repeatedErrors(paths); len(causes) != 2 || causes[0].Text != "3 different actions met the same error: x" || len(causes[1].Ops) != 3 {
+	if causes := repeatedErrors(paths); len(causes) != 2 ||
+		causes[0].Text != "3 different actions met the same error: x" || len(causes[1].Ops) != 3 {
 		t.Errorf("%+v", causes)
 	}
 }
@@ -176,7 +179,8 @@ func TestStates(t *testing.T) {
 		s := newSpan(7, 3)
 		var states []string
 		for i := range n {
-			s.bash("python a.py", 1, "", "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\nValueError: no unit\n")
+			s.bash("python a.py", 1, "",
+				"Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\nValueError: no unit\n")
 			s.save(fmt.Sprint(i), fmt.Sprint("f", i))
 			states = append(states, fmt.Sprint("f", i))
 		}
@@ -187,11 +191,13 @@ func TestStates(t *testing.T) {
 		if n > 1 {
 			last = fmt.Sprintf("after step %d: ", n+1)
 		}
-		if len(paths) != 1 || len(got) != min(n, 3) || got[0] != "after step 2" || !strings.HasPrefix(got[len(got)-1], last) ||
+		if len(paths) != 1 || len(got) != min(n, 3) || got[0] != "after step 2" ||
+			!strings.HasPrefix(got[len(got)-1], last) ||
 			strings.Contains(paths[0].State, " more;") != (n > 3) || n > 3 && got[1] != fmt.Sprint(n-2, " more") {
 			t.Errorf("%d states: %q", n, got)
 		}
-		if !strings.Contains(got[len(got)-1], states[max(0, n-2)]) && n > 1 || !strings.Contains(paths[0].Why, "exit code 1 at a.py:3") {
+		if !strings.Contains(got[len(got)-1], states[max(0, n-2)]) && n > 1 ||
+			!strings.Contains(paths[0].Why, "exit code 1 at a.py:3") {
 			t.Errorf("%+v", paths[0])
 		}
 	}
@@ -202,7 +208,8 @@ func TestStates(t *testing.T) {
 	s.bash("make all", 2, "", "error: no lexer\n")
 	r := s.request(4000)
 	recs := records(&r)
-	if got := recs[0].state + "|" + recs[1].state; got != "after step 3: d, c, b, a edited|after step 4: e, d, c, b and 1 more edited" {
+	if got := recs[0].state + "|" +
+		recs[1].state; got != "after step 3: d, c, b, a edited|after step 4: e, d, c, b and 1 more edited" {
 		t.Error(got)
 	}
 }
@@ -210,7 +217,8 @@ func TestStates(t *testing.T) {
 // TestAgentNotes: the agent's last words and its first are quoted, thoughts among them, but not the reason again.
 func TestAgentNotes(t *testing.T) {
 	for said, want := range map[string]string{
-		"A": "noted: A", "A B": "noted: B|noted: A", "A B C": "noted: C|noted: B|noted: A", "A B C D": "noted: D|noted: C|began: A",
+		"A": "noted: A", "A B": "noted: B|noted: A", "A B C": "noted: C|noted: B|noted: A",
+		"A B C D":    "noted: D|noted: C|began: A",
 		"A reason B": "noted: B|noted: A",
 	} {
 		s := newSpan(7, 1)
@@ -231,7 +239,8 @@ func TestAgentNotes(t *testing.T) {
 	s.call("Think", `{"thought":"refused"}`, op.ToolReturned{Refused: true})
 	s.call("Grep", `{"pattern":"cache"}`, op.ToolReturned{Text: "ok"})
 	r := s.request(4000)
-	if got := agentNotes(records(&r), ""); len(got) != 1 || got[0].Text != "the agent noted: it is the cache" || got[0].Ops[0] != thought {
+	if got := agentNotes(records(&r), ""); len(got) != 1 || got[0].Text != "the agent noted: it is the cache" ||
+		got[0].Ops[0] != thought {
 		t.Errorf("%+v", got)
 	}
 }
@@ -243,7 +252,8 @@ func TestUnsettledBounded(t *testing.T) {
 		s.add(&op.ToolCalled{Call: fmt.Sprint(i), Name: "Bash", Args: `{"command":"make"}`})
 	}
 	r := s.request(4000)
-	if got := unsettled(records(&r)); len(got) != maxExtracted || got[0].Text != "outcome unknown, it may have had its effect: Bash: make" || got[0].Ops[0] != 7 {
+	if got := unsettled(records(&r)); len(got) != maxExtracted ||
+		got[0].Text != "outcome unknown, it may have had its effect: Bash: make" || got[0].Ops[0] != 7 {
 		t.Errorf("%d: %+v", len(got), got)
 	}
 }
@@ -286,7 +296,8 @@ func TestTodos(t *testing.T) {
 	set("a")
 	last := set("b", "c")
 	s.say("done")
-	if got := lastTodos(s.ops); len(got) != 2 || !strings.HasSuffix(got[0].Text, "b") || got[0].Ops[0] != last || got[1].Ops != nil {
+	if got := lastTodos(s.ops); len(got) != 2 || !strings.HasSuffix(got[0].Text, "b") || got[0].Ops[0] != last ||
+		got[1].Ops != nil {
 		t.Errorf("%+v", got)
 	}
 	set()

@@ -90,8 +90,10 @@ func TestGroundOutcomes(t *testing.T) {
 		build func(s *span)
 		works bool
 	}{
-		"failed, then fine": {func(s *span) { s.bash("./flaky", 1, "", "no\n"); s.bash("./flaky", 0, "ok\n", "") }, true},
-		"fine, then failed": {func(s *span) { s.bash("./flaky", 0, "ok\n", ""); s.bash("./flaky", 1, "", "no\n") }, false},
+		"failed, then fine": {func(s *span) { s.bash("./flaky", 1, "", "no\n"); s.bash("./flaky", 0, "ok\n", "") },
+			true},
+		"fine, then failed": {func(s *span) { s.bash("./flaky", 0, "ok\n", ""); s.bash("./flaky", 1, "", "no\n") },
+			false},
 		"then refused": {func(s *span) {
 			s.bash("./flaky", 1, "", "no\n")
 			s.call("Bash", `{"command":"./flaky"}`, op.ToolReturned{Text: "refused", Refused: true})
@@ -100,7 +102,8 @@ func TestGroundOutcomes(t *testing.T) {
 			s.bash("./flaky", 1, "", "no\n")
 			s.call("Explain", `{"command":"./flaky"}`, op.ToolReturned{Text: "it is flaky"})
 		}, false},
-		"then another command": {func(s *span) { s.bash("./flaky", 1, "", "no\n"); s.bash("./other", 0, "ok\n", "") }, false},
+		"then another command": {func(s *span) { s.bash("./flaky", 1, "", "no\n"); s.bash("./other", 0, "ok\n", "") },
+			false},
 	} {
 		s := newSpan(7, 1)
 		tt.build(s)

@@ -39,7 +39,8 @@ func TestLedgerLines(t *testing.T) {
 // and a jump forward leaves no path.
 func TestLedgerOnce(t *testing.T) {
 	block := func(lines ...string) *record {
-		return &record{kind: recBlock, text: "[ANAMNESIS_BLOCK]\n" + note.LedgerTitle + ":\n- " + strings.Join(lines, "\n- ") + "\n[/ANAMNESIS_BLOCK]"}
+		return &record{kind: recBlock, text: "[ANAMNESIS_BLOCK]\n" + note.LedgerTitle + ":\n- " +
+			strings.Join(lines, "\n- ") + "\n[/ANAMNESIS_BLOCK]"}
 	}
 	recs := []*record{
 		block("op 9, back to step 1: nine", "op 5, back to step 1: five", "by hand", "by hand"),
@@ -51,7 +52,8 @@ func TestLedgerOnce(t *testing.T) {
 	for _, l := range ledger(recs) {
 		got = append(got, l.String())
 	}
-	want := []string{"by hand", "in words", "op 5 and 2 variants to op 8, back to step 1: five", "op 9, back to step 1: nine", "op 21, back to step 3 (a, b edited): twenty-one"}
+	want := []string{"by hand", "in words", "op 5 and 2 variants to op 8, back to step 1: five",
+		"op 9, back to step 1: nine", "op 21, back to step 3 (a, b edited): twenty-one"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

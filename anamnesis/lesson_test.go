@@ -56,7 +56,8 @@ func TestQuotedError(t *testing.T) {
 		{"a summary behind it", "reading input\nlost the connection\nexit status 1\nFAIL\n", "", "lost the connection"},
 		{"plain on both", "reading input\nhalf way\n", "the lamp is out\n", "the lamp is out"},
 		{"nothing", "\n \n", "", ""},
-		{"announced", "making\nerror: the build broke:\n    no such unit\n", "", "error: the build broke: no such unit"},
+		{"announced", "making\nerror: the build broke:\n    no such unit\n", "",
+			"error: the build broke: no such unit"},
 	} {
 		s := newSpan(7, 1)
 		s.bash("make", 2, tt.stdout, tt.stderr)

@@ -77,9 +77,11 @@ func TestPairEvidence(t *testing.T) {
 	s.say("before")
 	s.save("t0")
 	exit := 1
-	failed := s.call("Bash", `{"command":"make"}`, op.ToolReturned{Text: "error: no rule to make lex.c", Exit: &exit, IsError: true})
+	failed := s.call("Bash", `{"command":"make"}`, op.ToolReturned{Text: "error: no rule to make lex.c", Exit: &exit,
+		IsError: true})
 	s.save("t1")
-	s.call("WriteFile", `{"path":"bad","content":"x"}`, op.ToolReturned{Text: "error: read-only", IsError: true, Writes: []string{"bad"}})
+	s.call("WriteFile", `{"path":"bad","content":"x"}`, op.ToolReturned{Text: "error: read-only", IsError: true,
+		Writes: []string{"bad"}})
 	s.call("Run", `{"command":"other"}`, op.ToolReturned{Text: "fine"})
 	s.write("lex.c", "int x;")
 	s.save("t2", "lex.c")
@@ -93,7 +95,8 @@ func TestPairEvidence(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	c := found[0].Card
-	if got, want := strings.Join(append(c.Issue, c.Solution...), "|"), "`make` failed: error: no rule to make lex.c|Changed in lex.c:\n```diff\n+int x;\n```"; got != want {
+	if got, want := strings.Join(append(c.Issue, c.Solution...), "|"),
+		"`make` failed: error: no rule to make lex.c|Changed in lex.c:\n```diff\n+int x;\n```"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	var within []op.Op
@@ -116,7 +119,8 @@ func TestLearnedCard(t *testing.T) {
 		s.bash("make", 2, "", "error: no lexer\n")
 		r := s.request(4000)
 		c := LearnedCard(&r, "the lexer is\nnot generated")
-		if c.Topic != "the lexer is not generated" || len(c.Issue) != 1 || c.Issue[0] != "`make` failed: error: no lexer" || c.Provenance.Tainted != tainted {
+		if c.Topic != "the lexer is not generated" || len(c.Issue) != 1 ||
+			c.Issue[0] != "`make` failed: error: no lexer" || c.Provenance.Tainted != tainted {
 			t.Errorf("tainted %v: %+v", tainted, c)
 		}
 	}
@@ -129,9 +133,12 @@ func TestSameChange(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"Run before: `npm ci`", "Run before: `npm ci`", true}, {"Run before: `npm ci`", "Run before: `npm  ci | tail`", true},
-		{"Run before: `npm ci`", "Run before: `npm test`", false}, {"Run before: `npm ci`", "`npm ci`", false}, {"`npm ci`", "Run before: `npm ci`", false},
-		{edit, edit, true}, {edit, other, false}, {named, named, false}, {"in words", "in words", false}, {edit, "Run before: `npm ci`", false},
+		{"Run before: `npm ci`", "Run before: `npm ci`", true},
+		{"Run before: `npm ci`", "Run before: `npm  ci | tail`", true},
+		{"Run before: `npm ci`", "Run before: `npm test`", false}, {"Run before: `npm ci`", "`npm ci`", false},
+		{"`npm ci`", "Run before: `npm ci`", false},
+		{edit, edit, true}, {edit, other, false}, {named, named, false}, {"in words", "in words", false},
+		{edit, "Run before: `npm ci`", false},
 	} {
 		if got := SameChange([]string{"first", tt.a}, []string{"second", tt.b}); got != tt.want {
 			t.Errorf("%q and %q: %v", tt.a, tt.b, got)

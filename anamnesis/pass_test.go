@@ -241,9 +241,12 @@ func TestFallbackWords(t *testing.T) {
 		want    string // ends with
 	}{
 		{answers{fails(errors.New("503"))}, nil, 1, "part 1 of 1: the request failed: 503"},
-		{answers{says("no"), says("no")}, nil, 2, "part 1 of 1: not usable after one repair: the reply holds no JSON object: \"no\""},
-		{answers{says("no")}, &Options{MaxCalls: 1}, 1, "part 1 of 1: the reply holds no JSON object: \"no\"; no call was left for a repair"},
-		{answers{says("no"), fails(errors.New("503"))}, nil, 2, "part 1 of 1: the reply holds no JSON object: \"no\"; the repair: the request failed: 503"},
+		{answers{says("no"), says("no")}, nil, 2,
+			"part 1 of 1: not usable after one repair: the reply holds no JSON object: \"no\""},
+		{answers{says("no")}, &Options{MaxCalls: 1}, 1,
+			"part 1 of 1: the reply holds no JSON object: \"no\"; no call was left for a repair"},
+		{answers{says("no"), fails(errors.New("503"))}, nil, 2,
+			"part 1 of 1: the reply holds no JSON object: \"no\"; the repair: the request failed: 503"},
 		{answers{says(invented)}, nil, 1, "grounding rejected all 2 statements of a reply"},
 		{answers{says(`{"advice": []}`)}, nil, 1, "the model had nothing to say"},
 	} {
@@ -256,21 +259,30 @@ func TestFallbackWords(t *testing.T) {
 
 func TestBrokenRequests(t *testing.T) {
 	for name, breakIt := range map[string]func(*Request){
-		"no task":                func(r *Request) { r.Task = "" },
-		"EAS of zero":            func(r *Request) { r.EAS = 0 },
-		"no counter":             func(r *Request) { r.Count = nil },
-		"no operations":          func(r *Request) { r.Ops = nil },
-		"no ranges":              func(r *Request) { r.Ranges = nil },
-		"inverted range":         func(r *Request) { r.Ranges = []op.Range{{First: 50, Last: 12}} },
-		"overlapping":            func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 20}, {First: 20, Last: 99}} },
-		"outside a range":        func(r *Request) { r.Ranges = []op.Range{{First: 13, Last: 99}} },
-		"out of order":           func(r *Request) { r.Ops = []op.Op{r.Ops[1], r.Ops[0]} },
-		"twice the same":         func(r *Request) { r.Ops = []op.Op{r.Ops[0], r.Ops[0]} },
-		"between ranges":         func(r *Request) { r.Ranges = []op.Range{{First: 12, Last: 13}, {First: 15, Last: 99}} },
+		"no task":        func(r *Request) { r.Task = "" },
+		"EAS of zero":    func(r *Request) { r.EAS = 0 },
+		"no counter":     func(r *Request) { r.Count = nil },
+		"no operations":  func(r *Request) { r.Ops = nil },
+		"no ranges":      func(r *Request) { r.Ranges = nil },
+		"inverted range": func(r *Request) { r.Ranges = []op.Range{{First: 50, Last: 12}} },
+		"overlapping": func(r *Request) {
+			r.Ranges = []op.Range{{First: 12, Last: 20},
+				{First: 20, Last: 99}}
+		},
+		"outside a range": func(r *Request) { r.Ranges = []op.Range{{First: 13, Last: 99}} },
+		"out of order":    func(r *Request) { r.Ops = []op.Op{r.Ops[1], r.Ops[0]} },
+		"twice the same":  func(r *Request) { r.Ops = []op.Op{r.Ops[0], r.Ops[0]} },
+		"between ranges": func(r *Request) {
+			r.Ranges = []op.Range{{First: 12, Last: 13},
+				{First: 15, Last: 99}}
+		},
 		"negative EAS":           func(r *Request) { r.EAS = -1 },
 		"pairs before the end":   func(r *Request) { r.Ops, r.Pairs = nil, []Pair{{}} },
 		"the end without a pair": func(r *Request) { r.Ops, r.Over = nil, true },
-		"a later range inverted": func(r *Request) { r.Starts, r.Ranges = nil, append(r.Ranges, op.Range{First: 120, Last: 110}) },
+		"a later range inverted": func(r *Request) {
+			r.Starts, r.Ranges = nil,
+				append(r.Ranges, op.Range{First: 120, Last: 110})
+		},
 		"a later range overlaps": func(r *Request) {
 			r.Starts, r.Ranges = nil, append(r.Ranges, op.Range{First: r.Ranges[0].Last, Last: 120})
 		},
@@ -288,7 +300,8 @@ func TestBrokenRequests(t *testing.T) {
 func TestOrderFault(t *testing.T) {
 	r := story().request(16000)
 	r.Ops = []op.Op{r.Ops[1], r.Ops[0]}
-	if _, err := Pass(t.Context(), nil, r, nil); err == nil || !strings.HasSuffix(err.Error(), "operation 12 does not follow 13") {
+	if _, err := Pass(t.Context(), nil, r, nil); err == nil ||
+		!strings.HasSuffix(err.Error(), "operation 12 does not follow 13") {
 		t.Errorf("%v", err)
 	}
 }

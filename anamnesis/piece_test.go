@@ -130,16 +130,19 @@ func TestPathList(t *testing.T) {
 
 // TestDropUnimportant: the most important records are kept as far as the budget goes, to its last token.
 func TestDropUnimportant(t *testing.T) {
-	said, reply, note := &record{kind: recSaid, seq: 1, end: 1}, &record{kind: recReply, seq: 2, end: 2}, &record{kind: recNote, seq: 3, end: 3}
+	said, reply, note := &record{kind: recSaid, seq: 1, end: 1}, &record{kind: recReply, seq: 2, end: 2},
+		&record{kind: recNote, seq: 3, end: 3}
 	texts := map[*record]rendered{said: {"s", 5}, reply: {"r", 4}, note: {"n", 3}}
-	for budget, want := range map[int][]uint64{12: nil, 11: {3}, 9: {3}, 8: {2}, 7: {2, 3}, 5: {2, 3}, 4: {1, 3}, 2: {1, 2, 3}} {
+	for budget, want := range map[int][]uint64{12: nil, 11: {3}, 9: {3}, 8: {2}, 7: {2, 3}, 5: {2, 3}, 4: {1, 3},
+		2: {1, 2, 3}} {
 		kept, omitted := dropUnimportant([]*record{note, reply, said}, texts, budget)
 		if !slices.Equal(omitted, want) || len(kept)+len(omitted) != 3 {
 			t.Errorf("%d tokens: %d kept, %d left out, want %d", budget, len(kept), omitted, want)
 		}
 	}
 	call := &record{kind: recCall, seq: 4, end: 6}
-	if _, omitted := dropUnimportant([]*record{call}, map[*record]rendered{call: {"c", 2}}, 1); !slices.Equal(omitted, []uint64{4, 6}) {
+	if _, omitted := dropUnimportant([]*record{call}, map[*record]rendered{call: {"c", 2}}, 1); !slices.Equal(omitted,
+		[]uint64{4, 6}) {
 		t.Errorf("of a call %d are left out", omitted)
 	}
 }
@@ -159,7 +162,8 @@ func TestRenderAll(t *testing.T) {
 func TestSmallestPieces(t *testing.T) {
 	var recs []*record
 	for i := range 40 {
-		recs = append(recs, &record{kind: recReply, seq: uint64(i + 1), end: uint64(i + 1), text: strings.Repeat("a word ", 90)})
+		recs = append(recs, &record{kind: recReply, seq: uint64(i + 1), end: uint64(i + 1),
+			text: strings.Repeat("a word ", 90)})
 	}
 	for _, tokens := range []int{90, 200, 1000} {
 		parts, omitted := pieces(recs, tokens, 1, words)
@@ -173,7 +177,8 @@ func TestSmallestPieces(t *testing.T) {
 			t.Errorf("pieces of %d tokens: %d records, %d left out", tokens, n, len(omitted))
 		}
 	}
-	if parts, omitted := pieces(recs[:3], 1000, 1, words); len(parts) != 1 || len(omitted) > 0 || strings.Count(parts[0].text, "a word") < 200 {
+	if parts, omitted := pieces(recs[:3], 1000, 1, words); len(parts) != 1 || len(omitted) > 0 ||
+		strings.Count(parts[0].text, "a word") < 200 {
 		t.Errorf("what fits is shortened: %d left out, %+v", len(omitted), parts)
 	}
 }

@@ -167,7 +167,8 @@ func TestReasonOfCompaction(t *testing.T) {
 			got = append(got, f.Action)
 		}
 	}
-	if first := note.ParseFalsified(of("./new"))[0].Action; len(res.Notes.Falsified) != 4 || len(got) != 1 || got[0] != first {
+	if first := note.ParseFalsified(of("./new"))[0].Action; len(res.Notes.Falsified) != 4 || len(got) != 1 ||
+		got[0] != first {
 		t.Errorf("the reason stands at %q, want %q", got, first)
 	}
 	if len(res.Notes.Places) != 1 || !strings.Contains(res.Notes.Places[0].Text, "This leads nowhere.") {
@@ -179,7 +180,8 @@ func TestReasonOfCompaction(t *testing.T) {
 		}
 	}
 	r.Standing = false
-	if res := pass(t, nil, r, nil); !slices.ContainsFunc(res.Notes.Findings, func(s note.Statement) bool { return strings.Contains(s.Text, "This leads nowhere.") }) {
+	if res := pass(t, nil, r, nil); !slices.ContainsFunc(res.Notes.Findings,
+		func(s note.Statement) bool { return strings.Contains(s.Text, "This leads nowhere.") }) {
 		t.Errorf("findings: %+v", res.Notes.Findings)
 	}
 }
@@ -195,7 +197,8 @@ func TestReasonOnce(t *testing.T) {
 		return pass(t, nil, r, nil).Block
 	}
 	block := left(left(pass(t, nil, story().request(16000), nil).Block, "the first reason"), "the second reason")
-	if strings.Count(block, "left because: the first reason") != 1 || strings.Contains(block, "left because: the second reason") {
+	if strings.Count(block, "left because: the first reason") != 1 ||
+		strings.Contains(block, "left because: the second reason") {
 		t.Error(block)
 	}
 	// A path that starts at step 0 begins with the files of the task's beginning.

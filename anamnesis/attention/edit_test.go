@@ -79,7 +79,8 @@ rows:
 // TestPutRowCase: a row is replaced whatever the case of its pattern, which stays as the file has it.
 func TestPutRowCase(t *testing.T) {
 	data := []byte("version: 1\nrows:\n  - " + newRow("Big", 5).YAML() + "\n  - " + newRow("Other", 6).YAML() + "\n")
-	for pattern, want := range map[string]string{"big": `pattern: "Big"`, "OTHER": `pattern: "Other"`, "new": `pattern: "new"`} {
+	for pattern, want := range map[string]string{"big": `pattern: "Big"`, "OTHER": `pattern: "Other"`,
+		"new": `pattern: "new"`} {
 		got, err := PutRow(Overlay{Name: "f", Data: data}, newRow(pattern, 9))
 		if err != nil || strings.Count(string(got), want) != 1 || strings.Count(string(got), "eas: 9") != 1 {
 			t.Errorf("%s: %v\n%s", pattern, err, got)

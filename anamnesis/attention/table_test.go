@@ -304,7 +304,8 @@ func TestTableBounds(t *testing.T) {
 		"alternatives": head + row("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "10"),
 		"a window":     head + large,
 	} {
-		if table, err := LoadTable([]byte("version: 1\n"), Overlay{Name: "my/eas.yaml", Data: []byte(yaml)}); err != nil || len(table.Rows()) == 0 {
+		if table, err := LoadTable([]byte("version: 1\n"), Overlay{Name: "my/eas.yaml",
+			Data: []byte(yaml)}); err != nil || len(table.Rows()) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -316,8 +317,10 @@ func TestTableBounds(t *testing.T) {
 // TestLowerWindows: of two windows the smaller one that is known counts.
 func TestLowerWindows(t *testing.T) {
 	window := func(pattern, n string) string { return strings.Replace(row(pattern, "1000"), "100000", n, 1) }
-	user := Overlay{Name: "user", Data: []byte("version: 1\nrows:\n" + window("a", "50000") + window("b", "50000") + window("c", "50000"))}
-	project := Overlay{Name: "project", Lowers: true, Data: []byte("version: 1\nrows:\n" + window("a", "40000") + window("b", "60000") + window("new", "60000"))}
+	user := Overlay{Name: "user", Data: []byte("version: 1\nrows:\n" + window("a", "50000") + window("b", "50000") +
+		window("c", "50000"))}
+	project := Overlay{Name: "project", Lowers: true, Data: []byte("version: 1\nrows:\n" + window("a", "40000") +
+		window("b", "60000") + window("new", "60000"))}
 	table := builtin(t, user, project)
 	for model, want := range map[string]int{"a": 40000, "b": 50000, "c": 50000, "new": 60000, "/a": 40000, "other": 0} {
 		if s := table.Lookup(model); s.Advertised != want {
@@ -348,8 +351,10 @@ func TestVendorDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for model, want := range map[string]bool{"fam-lite-3": true, "fam-lite-4": true, "fam-lite-2": false, "other-lite-3": false, "fam-lite": false} {
-		if s := table.Lookup(model); s.Known != want || want && !strings.Contains(s.Source, "the default of its vendor's newest models") {
+	for model, want := range map[string]bool{"fam-lite-3": true, "fam-lite-4": true, "fam-lite-2": false,
+		"other-lite-3": false, "fam-lite": false} {
+		if s := table.Lookup(model); s.Known != want || want &&
+			!strings.Contains(s.Source, "the default of its vendor's newest models") {
 			t.Errorf("%s: %+v", model, s)
 		}
 	}

@@ -31,7 +31,8 @@ func TestObject(t *testing.T) {
 	} {
 		var v struct{ A int }
 		err := Object(text, 20, &v)
-		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || err == nil && v.A != 1 {
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || err == nil &&
+			v.A != 1 {
 			t.Errorf("%s: %d, %v", text, v.A, err)
 		}
 	}

@@ -151,7 +151,8 @@ func TestFindingsBeforeShown(t *testing.T) {
 	for shown, want := range map[int]int{0: 1, 1: 0} { // before the call, or while it runs
 		var e Log
 		exit := 0
-		ops := []op.Body{&op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"go mod tidy"}`}, &op.ToolReturned{Call: "c", Name: "Bash", Exit: &exit}}
+		ops := []op.Body{&op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"go mod tidy"}`},
+			&op.ToolReturned{Call: "c", Name: "Bash", Exit: &exit}}
 		card := op.Body(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{{ID: "a", Tries: []string{"go mod tidy"}}}})
 		for i, b := range slices.Insert(ops, shown, card) {
 			e.Add(&op.Op{Seq: uint64(i + 1), Body: b})

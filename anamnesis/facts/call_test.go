@@ -89,7 +89,8 @@ func TestEnds(t *testing.T) {
 		{"./gen.sh", "EXECUTION TIMED OUT", false, timeout},
 		{"./gen.sh", "[interrupted: the command and everything it had started were ended]", false, unclear},
 		{"./gen.sh", "fine", false, ok}, {"./gen.sh", bad, false, failed}, {"./gen.sh", "fine", true, failed},
-		{"cat build.log", "fine", false, ok}, {"cat build.log", bad, false, unclear}, {"cat build.log", bad, true, failed},
+		{"cat build.log", "fine", false, ok}, {"cat build.log", bad, false, unclear},
+		{"cat build.log", bad, true, failed},
 	} {
 		c := Call{Output: failure.Output{Command: tt.command, Text: tt.text, Error: tt.failed}}
 		if got := commands(&c)[0].end; got != tt.want {

@@ -65,14 +65,23 @@ func TestCount(t *testing.T) {
 		"no printable name":                {repeat(2, call(124, "python a.py \x1b[31m", "")), ""},
 		"a backtick ends no quote":         {repeat(2, call(124, "python a.py `x`", "")), ""},
 		"refused":                          {repeat(2, Call{Output: refused("pytest")}), ""},
-		"options before the last word":     {repeat(2, call(1, "mvn -q test", "BUILD FAILURE"), call(1, "mvn -q", "BUILD FAILURE")), "never mvn test 2/2"},
-		"a test that passed once":          {append(repeat(4, failing), []Call{call(0, "pytest -v", "PASSED tests/test_io.py::test_locale\n1 passed in 0.1s")}, []Call{pytestRan}, []Call{pytestRan}), "works pytest 7/7; fails_anyway tests/test_io.py::test_locale 4/5"},
-		"what two of two needed":           {repeat(2, call(0, "npm ci", ""), call(0, "npm test", "Tests: 2 passed, 2 total")), "works npm test 2/2 after npm ci 2"},
-		"an installation that failed":      {repeat(2, call(1, "npm ci", "npm ERR! no network"), call(0, "npm test", "Tests: 2 passed, 2 total")), "works npm test 2/2"},
-		"the last command met the limit":   {repeat(2, call(124, "make deps && python slow.py", "")), "timeout python slow.py 2/2"},
-		"a refused change":                 {repeat(2, Call{Output: refused("sed -i s/a/b/ a.py")}, failing), "works pytest 2/2; fails_anyway tests/test_io.py::test_locale 2/2"},
-		"fails after a look and a run":     {repeat(2, call(0, "cat a.py", ""), pytestRan, failing), "works pytest 2/2; fails_anyway tests/test_io.py::test_locale 2/2"},
-		"a runner with a very long path":   {repeat(2, call(0, strings.Repeat("d/", maxWordBytes)+"bin/test a", "Ran 2 tests")), ""},
+		"options before the last word": {repeat(2, call(1, "mvn -q test", "BUILD FAILURE"),
+			call(1, "mvn -q", "BUILD FAILURE")), "never mvn test 2/2"},
+		"a test that passed once": {append(repeat(4, failing),
+			[]Call{call(0, "pytest -v", "PASSED tests/test_io.py::test_locale\n1 passed in 0.1s")}, []Call{pytestRan},
+			[]Call{pytestRan}), "works pytest 7/7; fails_anyway tests/test_io.py::test_locale 4/5"},
+		"what two of two needed": {repeat(2, call(0, "npm ci", ""),
+			call(0, "npm test", "Tests: 2 passed, 2 total")), "works npm test 2/2 after npm ci 2"},
+		"an installation that failed": {repeat(2, call(1, "npm ci", "npm ERR! no network"),
+			call(0, "npm test", "Tests: 2 passed, 2 total")), "works npm test 2/2"},
+		"the last command met the limit": {repeat(2, call(124, "make deps && python slow.py", "")),
+			"timeout python slow.py 2/2"},
+		"a refused change": {repeat(2, Call{Output: refused("sed -i s/a/b/ a.py")}, failing),
+			"works pytest 2/2; fails_anyway tests/test_io.py::test_locale 2/2"},
+		"fails after a look and a run": {repeat(2, call(0, "cat a.py", ""), pytestRan, failing),
+			"works pytest 2/2; fails_anyway tests/test_io.py::test_locale 2/2"},
+		"a runner with a very long path": {repeat(2, call(0, strings.Repeat("d/", maxWordBytes)+"bin/test a",
+			"Ran 2 tests")), ""},
 	} {
 		var got []string
 		for _, f := range Count(tasks(tt.tasks...)) {
@@ -102,7 +111,8 @@ func TestPlace(t *testing.T) {
 	if all = Count(tasks(half...)); len(all) != 1 || all[0].Dir != "" {
 		t.Errorf("half of the runs are elsewhere: %+v", all)
 	}
-	most := append(append(repeat(3, runs("cd web && tox")), repeat(2, runs("cd lib && tox"))...), []Call{call(1, "cd lib && tox", "no tox.ini")})
+	most := append(append(repeat(3, runs("cd web && tox")), repeat(2, runs("cd lib && tox"))...),
+		[]Call{call(1, "cd lib && tox", "no tox.ini")})
 	if all = Count(tasks(most...)); len(all) != 1 || all[0].Dir != "web" || all[0].Of != 6 {
 		t.Errorf("where it failed is no place to run it: %+v", all)
 	}
@@ -125,11 +135,13 @@ func TestSource(t *testing.T) {
 	}
 	list[3].Env = "linux Python 3.9"
 	f := Count(list)[0]
-	if s := f.Source(); !strings.HasSuffix(s, " on linux Python 3.9: t4 t5 t6 t7 t8 t9 t10 t11 t12 t13 and 3 earlier") || strings.Contains(s, " by ") {
+	if s := f.Source(); !strings.HasSuffix(s,
+		" on linux Python 3.9: t4 t5 t6 t7 t8 t9 t10 t11 t12 t13 and 3 earlier") || strings.Contains(s, " by ") {
 		t.Error(s)
 	}
 	list[0].Agent, list[1].Agent, list[2].Agent = "codex", "qwen", "codex"
-	if s := Count(list[:10])[0].Source(); !strings.HasSuffix(s, " by codex, qwen on linux Python 3.9: t1 t2 t3 t4 t5 t6 t7 t8 t9 t10") {
+	if s := Count(list[:10])[0].Source(); !strings.HasSuffix(s,
+		" by codex, qwen on linux Python 3.9: t1 t2 t3 t4 t5 t6 t7 t8 t9 t10") {
 		t.Error(s)
 	}
 	if s := Count(list[:4])[0].Brief(); !strings.Contains(s, "at least 4 tasks") {
@@ -215,15 +227,18 @@ func TestRepeats(t *testing.T) {
 // TestArguments: a fact of what runs tests says what kind of argument it was given first.
 func TestArguments(t *testing.T) {
 	for line, want := range map[string]string{
-		"tox": "", "tox -v": "", "tox -v/a": "", "tox 'a$b'": "", "tox 'a*'": "", "tox core/a": "FILE", "tox A.java": "FILE",
-		"tox smoke": "LABEL", "tox app.test_x": "LABEL", "tox app.tests": "LABEL", "tox smoke && tox a.py": "LABEL",
+		"tox": "", "tox -v": "", "tox -v/a": "", "tox 'a$b'": "", "tox 'a*'": "", "tox core/a": "FILE",
+		"tox A.java": "FILE",
+		"tox smoke":  "LABEL", "tox app.test_x": "LABEL", "tox app.tests": "LABEL", "tox smoke && tox a.py": "LABEL",
 	} {
-		all := Count(tasks(repeat(2, call(0, strings.Split(line, " && ")[0], "Ran 2 tests"), call(0, line, "Ran 2 tests"))...))
+		all := Count(tasks(repeat(2, call(0, strings.Split(line, " && ")[0], "Ran 2 tests"),
+			call(0, line, "Ran 2 tests"))...))
 		if len(all) != 1 || all[0].Args != want {
 			t.Errorf("%s: %+v, want %q", line, all, want)
 		}
 	}
-	if all := Count(tasks(append(repeat(4, call(1, "tox a.py", "no tox.ini")), []Call{call(0, "tox a.py", "Ran 2 tests")})...)); len(all) != 1 || all[0].Args != "" {
+	if all := Count(tasks(append(repeat(4, call(1, "tox a.py", "no tox.ini")),
+		[]Call{call(0, "tox a.py", "Ran 2 tests")})...)); len(all) != 1 || all[0].Args != "" {
 		t.Errorf("of what never runs: %+v", all)
 	}
 }
@@ -231,11 +246,13 @@ func TestArguments(t *testing.T) {
 // TestSetup: of several things that were installed before each run, the first six count, and one of them is told, always the same.
 func TestSetup(t *testing.T) {
 	var calls []Call
-	for _, line := range []string{"pip install f", "pip install e", "pip install d", "pip install c", "pip install b", "pip install b", "npm ci", "apk add a", "tox"} {
+	for _, line := range []string{"pip install f", "pip install e", "pip install d", "pip install c", "pip install b",
+		"pip install b", "npm ci", "apk add a", "tox"} {
 		calls = append(calls, call(0, line, "Ran 2 tests"))
 	}
 	for range 10 {
-		if all := Count(tasks(repeat(2, calls...)...)); len(all) != 1 || all[0].words() != "`tox` (2 of 2, after `npm ci` in 2)" {
+		if all := Count(tasks(repeat(2, calls...)...)); len(all) != 1 ||
+			all[0].words() != "`tox` (2 of 2, after `npm ci` in 2)" {
 			t.Fatalf("%+v", all)
 		}
 	}
@@ -256,7 +273,8 @@ func TestRoom(t *testing.T) {
 			t.Errorf("%s of %d bytes makes %d bytes", name, n, len(text))
 		}
 	}
-	if text, told := Tell([]Fact{{Kind: Works, Match: "tox"}}, World{}); len(told) != 1 || strings.Contains(text, "\n\n") {
+	if text, told := Tell([]Fact{{Kind: Works, Match: "tox"}}, World{}); len(told) != 1 ||
+		strings.Contains(text, "\n\n") {
 		t.Errorf("without a line: %q", text)
 	}
 }
@@ -269,8 +287,10 @@ func TestGone(t *testing.T) {
 		told bool
 	}{
 		{Fact{Kind: Works, Match: "bin/test"}, false}, {Fact{Kind: Timeout, Match: "python b.py"}, false},
-		{Fact{Kind: Works, Match: "python a.py", Dir: "web"}, true}, {Fact{Kind: Works, Match: "python top.py", Dir: "web"}, true},
-		{Fact{Kind: Works, Match: "pytest"}, true}, {Fact{Kind: Never, Match: "./gradlew test"}, true}, {Fact{Kind: FailsAnyway, Match: "a.py::t"}, true},
+		{Fact{Kind: Works, Match: "python a.py", Dir: "web"}, true},
+		{Fact{Kind: Works, Match: "python top.py", Dir: "web"}, true},
+		{Fact{Kind: Works, Match: "pytest"}, true}, {Fact{Kind: Never, Match: "./gradlew test"}, true},
+		{Fact{Kind: FailsAnyway, Match: "a.py::t"}, true},
 	} {
 		if _, told := Tell([]Fact{tt.fact}, w); (len(told) == 1) != tt.told {
 			t.Errorf("%s: told %v", tt.fact.ID(), told)
@@ -291,7 +311,8 @@ func TestDead(t *testing.T) {
 // TestFind: a user names a fact by its ID, or by its words where one fact has them.
 func TestFind(t *testing.T) {
 	list := []Fact{{Kind: Works, Match: "tox"}, {Kind: Never, Match: "tox"}, {Kind: Missing, Match: "jq"}}
-	for name, want := range map[string]string{"never:tox": "never:tox", "works:tox": "works:tox", "jq": "missing:jq", "tox": "", "mvn": ""} {
+	for name, want := range map[string]string{"never:tox": "never:tox", "works:tox": "works:tox", "jq": "missing:jq",
+		"tox": "", "mvn": ""} {
 		got := ""
 		if f := Find(list, name); f != nil {
 			got = f.ID()
@@ -309,7 +330,8 @@ func TestBounds(t *testing.T) {
 		l.Add(call(0, fmt.Sprint("make t", i), "fine"))
 	}
 	l.Add(call(1, "make t0", "failed"))
-	if len(l.Commands) != maxCommands || l.Commands[0].Ends != "of" || l.Commands[maxCommands-1].Words != fmt.Sprint("make t", maxCommands-1) {
+	if len(l.Commands) != maxCommands || l.Commands[0].Ends != "of" ||
+		l.Commands[maxCommands-1].Words != fmt.Sprint("make t", maxCommands-1) {
 		t.Errorf("%d commands, %+v", len(l.Commands), l.Commands[0])
 	}
 	for n, want := range map[int]string{maxWordBytes: "make x y", maxWordBytes + 1: "make x"} {

@@ -64,18 +64,22 @@ func TestRecordEnds(t *testing.T) {
 		empty  bool
 		setups bool
 	}{
-		{"a command", append(ran("Bash", "make all", "platform Python 3.9.1"), ran("Bash", "make it", "fine")...), "m 3 linux Python 3.9 [make all@app make it@app] []", false, false},
+		{"a command", append(ran("Bash", "make all", "platform Python 3.9.1"), ran("Bash", "make it", "fine")...),
+			"m 3 linux Python 3.9 [make all@app make it@app] []", false, false},
 		{"elsewhere", ran("Bash", "cd /srv && make all", ""), "m 3 linux [make all@/srv] []", false, false},
 		{"at the top", ran("Bash", "cd .. && make all", ""), "m 3 linux [make all@] []", false, false},
 		{"above it", ran("Bash", "cd ../.. && make all", ""), "m 3 linux [make all@/] []", false, false},
 		{"another tool", ran("Search", "make all", ""), "m 3 linux [] []", true, false},
 		{"no command", ran("Bash", "", ""), "m 3 linux [] []", true, false},
 		{"a program alone", ran("Bash", "ls", ""), "m 3 linux [] []", false, false},
-		{"an imported session", append([]op.Body{opened(&op.Origin{Agent: "codex", Began: hour(1)})}, ran("Bash", "make all", "")...), "codex 1 linux [make all@app] []", false, false},
+		{"an imported session", append([]op.Body{opened(&op.Origin{Agent: "codex", Began: hour(1)})},
+			ran("Bash", "make all", "")...), "codex 1 linux [make all@app] []", false, false},
 		{"installed", ran("Bash", "npm ci", ""), "m 3 linux [npm ci@app] []", false, true},
 		{"a failing test", ran("Bash", "pytest", failing), "m 3 linux [pytest@app] [tests/a.py::test_a]", false, false},
-		{"saved unchanged", append([]op.Body{&op.WorldSaved{}}, ran("Bash", "pytest", failing)...), "m 3 linux [pytest@app] [tests/a.py::test_a]", false, false},
-		{"saved changed", append([]op.Body{&op.WorldSaved{NChanged: 1}}, ran("Bash", "pytest", failing)...), "m 3 linux [pytest@app] []", false, false},
+		{"saved unchanged", append([]op.Body{&op.WorldSaved{}}, ran("Bash", "pytest", failing)...),
+			"m 3 linux [pytest@app] [tests/a.py::test_a]", false, false},
+		{"saved changed", append([]op.Body{&op.WorldSaved{NChanged: 1}}, ran("Bash", "pytest", failing)...),
+			"m 3 linux [pytest@app] []", false, false},
 	} {
 		var r Record
 		for i, b := range append([]op.Body{opened(nil)}, tt.ops...) {
@@ -92,7 +96,8 @@ func TestRecordEnds(t *testing.T) {
 			commands = append(commands, c.Words+"@"+c.Dir)
 		}
 		env := strings.Replace(got.Env, runtime.GOOS, "linux", 1)
-		if s := fmt.Sprint(got.Agent, " ", got.Ended.Hour(), " ", env, " ", commands, " ", got.Before); s != tt.want || any == tt.empty || r.Installed() != tt.setups {
+		if s := fmt.Sprint(got.Agent, " ", got.Ended.Hour(), " ", env, " ", commands, " ", got.Before); s != tt.want ||
+			any == tt.empty || r.Installed() != tt.setups {
 			t.Errorf("%s: %v %v\ngot  %s\nwant %s", tt.name, any, r.Installed(), s, tt.want)
 		}
 	}

@@ -205,7 +205,8 @@ func TestIdentities(t *testing.T) {
 	}
 	for _, id := range []string{"remote:a", "remote:b", "remote:c", "commit:1"} {
 		r := open("", id)
-		if want := []string{"remote:a", "commit:1", "remote:b", "remote:c"}; !slices.Equal(r.IDs, want) || len(r.Tasks) != 2 || asked > 0 {
+		if want := []string{"remote:a", "commit:1", "remote:b", "remote:c"}; !slices.Equal(r.IDs, want) ||
+			len(r.Tasks) != 2 || asked > 0 {
 			t.Errorf("%s leads to %q with %d tasks", id, r.IDs, len(r.Tasks))
 		}
 	}

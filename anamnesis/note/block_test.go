@@ -181,18 +181,21 @@ func TestBlockText(t *testing.T) {
 	n := Notes{
 		Edits: []Statement{{Text: "a.go: by make"}},
 		Falsified: []Falsified{
-			{Action: "make", Confidence: ConfidenceHigh}, {Action: "make x", Confidence: ConfidenceLow}, {Action: "make y", Why: "w", Confidence: ConfidenceMedium, Ops: []uint64{3}},
+			{Action: "make", Confidence: ConfidenceHigh}, {Action: "make x", Confidence: ConfidenceLow},
+			{Action: "make y", Why: "w", Confidence: ConfidenceMedium, Ops: []uint64{3}},
 		},
 	}
 	const paths = "Falsified paths:\n- make\n- make x\n  why: confidence low\n- make y\n  why: w; confidence medium (op 3)\n"
 	for standing, title := range map[bool]string{true: "What you edited", false: UndoneTitle} {
 		r := Span{Task: "t", Standing: standing, Ranges: []op.Range{{First: 1, Last: 9}}}
 		block, _ := n.Block(&r, []Statement{{Text: "todo"}}, 1<<20, words)
-		want := blockHead(&r) + paths + title + ":\n- a.go: by make\nTodo list at the end of these steps:\n- todo\n" + blockFoot(&r)
+		want := blockHead(&r) + paths + title + ":\n- a.go: by make\nTodo list at the end of these steps:\n- todo\n" +
+			blockFoot(&r)
 		if block != want {
 			t.Errorf("got\n%s\nwant\n%s", block, want)
 		}
-		if got := ParseList(block, title); !slices.Equal(got, []string{"a.go: by make"}) || ParseList(block, "No such") != nil {
+		if got := ParseList(block, title); !slices.Equal(got, []string{"a.go: by make"}) ||
+			ParseList(block, "No such") != nil {
 			t.Errorf("read back: %q", got)
 		}
 	}
@@ -218,7 +221,8 @@ func TestRefillTitle(t *testing.T) {
 
 // TestOpList: few operations are named, many by the range that holds them.
 func TestOpList(t *testing.T) {
-	for n, want := range map[int]string{0: "", 1: "1", 2: "1, 2", maxOpsNamed: "", maxOpsNamed + 1: fmt.Sprint("1-", maxOpsNamed+1)} {
+	for n, want := range map[int]string{0: "", 1: "1", 2: "1, 2", maxOpsNamed: "", maxOpsNamed +
+		1: fmt.Sprint("1-", maxOpsNamed+1)} {
 		var ops []uint64
 		for i := range n {
 			ops = append(ops, uint64(i+1))
@@ -233,7 +237,8 @@ func TestOpList(t *testing.T) {
 func TestEmpty(t *testing.T) {
 	one := []Statement{{Text: "x"}}
 	for name, n := range map[string]*Notes{
-		"causes": {Causes: one}, "falsified": {Falsified: []Falsified{{}}}, "findings": {Findings: one}, "verified": {Verified: one}, "untried": {Untried: one}, "advice": {Advice: one},
+		"causes": {Causes: one}, "falsified": {Falsified: []Falsified{{}}}, "findings": {Findings: one},
+		"verified": {Verified: one}, "untried": {Untried: one}, "advice": {Advice: one},
 	} {
 		if n.Empty() {
 			t.Errorf("%s are nothing", name)

@@ -67,10 +67,15 @@ func TestLedgerMerges(t *testing.T) {
 		list []Left
 		want string
 	}{
-		"alike":  {[]Left{left(5, "dates are ambiguous here"), left(7, "dates are ambiguous there")}, "op 5 and 1 variant to op 7, back to step 1: dates are ambiguous here"},
-		"unlike": {[]Left{left(5, "dates are ambiguous"), left(7, "no such module")}, "op 5 and 1 variant to op 7, the oldest"},
-		"half":   {[]Left{left(5, "one two three four"), left(7, "one two five six")}, "op 5 and 1 variant to op 7, the oldest"},
-		"later":  {[]Left{left(3, "no such module"), left(5, "dates are ambiguous here"), left(7, "dates are ambiguous there")}, "op 3, back to step 1: no such module|op 5 and 1 variant to op 7, back to step 1: dates are ambiguous here"},
+		"alike": {[]Left{left(5, "dates are ambiguous here"), left(7, "dates are ambiguous there")},
+			"op 5 and 1 variant to op 7, back to step 1: dates are ambiguous here"},
+		"unlike": {[]Left{left(5, "dates are ambiguous"), left(7, "no such module")},
+			"op 5 and 1 variant to op 7, the oldest"},
+		"half": {[]Left{left(5, "one two three four"), left(7, "one two five six")},
+			"op 5 and 1 variant to op 7, the oldest"},
+		"later": {[]Left{left(3, "no such module"), left(5, "dates are ambiguous here"),
+			left(7, "dates are ambiguous there")},
+			"op 3, back to step 1: no such module|op 5 and 1 variant to op 7, back to step 1: dates are ambiguous here"},
 	} {
 		n := words(ledgerLines(&Span{Ledger: tt.list, LedgerTokens: 1000}, words))
 		same := ParseLedger("\n" + ledgerLines(&Span{Ledger: tt.list, LedgerTokens: n}, words))
@@ -92,7 +97,8 @@ func TestLedgerLine(t *testing.T) {
 	for n, want := range map[int]bool{maxLedgerTokens: true, maxLedgerTokens + 1: false} {
 		line := Left{First: 7, Last: 7, Text: strings.TrimSpace(strings.Repeat("wordnumber ", n-2))}
 		got := ledgerLines(&Span{Ledger: []Left{line}, LedgerTokens: 1000}, words)
-		if whole := strings.Contains(got, line.Text+"\n"); whole != want || strings.Contains(got, "…\n") == want || words(got) > maxLedgerTokens+1+words(LedgerTitle) {
+		if whole := strings.Contains(got, line.Text+"\n"); whole != want || strings.Contains(got, "…\n") == want ||
+			words(got) > maxLedgerTokens+1+words(LedgerTitle) {
 			t.Errorf("%d tokens: whole %v, %q", n, whole, got)
 		}
 	}

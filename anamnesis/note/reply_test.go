@@ -79,7 +79,8 @@ func TestDecodeCard(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	rep, err := Decode(fmt.Sprintf(`{"cards":[{"topic":"t","issue":[%s],"ops":[%s]}]}`, strings.Join(bullets, ","), strings.Join(ops, ",")))
+	rep, err := Decode(fmt.Sprintf(`{"cards":[{"topic":"t","issue":[%s],"ops":[%s]}]}`, strings.Join(bullets, ","),
+		strings.Join(ops, ",")))
 	if err != nil || len(rep.Cards[0].Issue) != MaxCardBullets || len(rep.Cards[0].Ops) != maxCitedOps {
 		t.Errorf("%+v, %v", rep.Cards, err)
 	}
@@ -88,8 +89,10 @@ func TestDecodeCard(t *testing.T) {
 // TestConfidence: words and shares say how sure a model is; what says nothing is low.
 func TestConfidence(t *testing.T) {
 	for text, want := range map[string]Confidence{
-		"high": ConfidenceHigh, " Medium ": ConfidenceMedium, "LOW": ConfidenceLow, "0.8": ConfidenceHigh, "1": ConfidenceHigh, "0.79": ConfidenceMedium, "0.4": ConfidenceMedium,
-		"0.39": ConfidenceLow, "0": ConfidenceLow, "-1": ConfidenceLow, "": ConfidenceLow, "quite": ConfidenceLow, "NaN": ConfidenceLow,
+		"high": ConfidenceHigh, " Medium ": ConfidenceMedium, "LOW": ConfidenceLow, "0.8": ConfidenceHigh,
+		"1": ConfidenceHigh, "0.79": ConfidenceMedium, "0.4": ConfidenceMedium,
+		"0.39": ConfidenceLow, "0": ConfidenceLow, "-1": ConfidenceLow, "": ConfidenceLow, "quite": ConfidenceLow,
+		"NaN": ConfidenceLow,
 	} {
 		if got := confidence(text); got != want {
 			t.Errorf("%q: %s", text, got)

@@ -69,7 +69,8 @@ func TestFromHistory(t *testing.T) {
 		}, 0},
 		{"beyond the span", "m", func(h *History) { feed(h, 30000, 60, 20, bad); feed(h, 100000, 60, 1, bad) }, 0},
 		{"at the span", "m", func(h *History) { feed(h, 30000, 60, 20, bad); feed(h, 64000, 90, 2, bad) }, 32000},
-		{"lengths that no provider named", "m", func(h *History) { feed(h, 0, 100, 50, bad); feed(h, 20000, 90, 2, bad) }, 0},
+		{"lengths that no provider named", "m",
+			func(h *History) { feed(h, 0, 100, 50, bad); feed(h, 20000, 90, 2, bad) }, 0},
 		{"another model went on", "script:/x", func(h *History) {
 			h.Add(op.Op{Body: &op.TaskResumed{Model: "m"}})
 			h.Add(op.Op{Body: &op.TaskResumed{}})

@@ -71,7 +71,8 @@ func TestLinesAbout(t *testing.T) {
 	if got := LinesAbout(text, "c-3"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := LinesAbout("| Model | Effective |\n|---|---|\n| A-1 | 8K |\n| C-3 | 2K |", "c-3"); got != "| Model | Effective |\n| A-1 | 8K |\n| C-3 | 2K |" {
+	if got := LinesAbout("| Model | Effective |\n|---|---|\n| A-1 | 8K |\n| C-3 | 2K |",
+		"c-3"); got != "| Model | Effective |\n| A-1 | 8K |\n| C-3 | 2K |" {
 		t.Errorf("%q of a table alone", got)
 	}
 	if got := LinesAbout(text, "e-5"); got != "" {
@@ -169,7 +170,8 @@ func (s says) Complete(_ context.Context, system, text string) (consult.Completi
 func TestFigureBounds(t *testing.T) {
 	for n, want := range map[int]string{maxQuoteRunes: "", maxQuoteRunes + 1: "its quote has more than "} {
 		quoted := "m-1 holds 8K" + strings.Repeat("ä", n-len("m-1 holds 8K"))
-		if got := (Figure{Model: "m-1", Tokens: 8000, Quote: quoted}).fault(quoted); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+		if got := (Figure{Model: "m-1", Tokens: 8000, Quote: quoted}).fault(quoted); !strings.HasPrefix(got, want) ||
+			(got == "") != (want == "") {
 			t.Errorf("%d characters: %q", n, got)
 		}
 	}
@@ -179,8 +181,10 @@ func TestFigureBounds(t *testing.T) {
 		figures = append(figures, fmt.Sprintf(`{"text": 1, "quote": "m-1 holds %dK", "tokens": %d}`, i+1, 1000*(i+1)))
 	}
 	reply := says{text: `{"figures": [` + strings.Join(figures, ",") + `]}`}
-	found, notes, err := ReadFigures(t.Context(), reply, "m-1", []Page{{"m-1", "https://a.example/", strings.Join(text, "\n")}})
-	if err != nil || len(found) != maxFigures || len(notes) != 2 || !strings.Contains(notes[0], fmt.Sprint(maxFigures, " are kept")) {
+	found, notes, err := ReadFigures(t.Context(), reply, "m-1",
+		[]Page{{"m-1", "https://a.example/", strings.Join(text, "\n")}})
+	if err != nil || len(found) != maxFigures || len(notes) != 2 ||
+		!strings.Contains(notes[0], fmt.Sprint(maxFigures, " are kept")) {
 		t.Errorf("%d figures, notes %q, %v", len(found), notes, err)
 	}
 }

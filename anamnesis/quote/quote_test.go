@@ -23,9 +23,12 @@ func TestCuts(t *testing.T) {
 	}
 	for _, pair := range [][2]string{
 		{Ends("abcd", 4, "[%d]"), "abcd"}, {CutBytes("abcd", 4), "abcd"}, {CutBytes("", 4), ""},
-		{OneLine(" a\n\tb ", 9), "a b"}, {OneLine("a b c d", 3), "a b…"}, {OneLine("äöü", 5), "äö…"}, {OneLine("abc", 3), "abc"},
-		{Clip("abc", 3), "abc"}, {Clip("abcd", 3), "abc"}, {Clip("äöü", 3), "äöü"}, {Clip("äöüx", 3), "äöü"}, {Clip("ab cd", 3), "ab"}, {Clip("ab", 0), ""},
-		{ClipMarked("äöü", 3), "äöü"}, {ClipMarked("abcd", 3), "ab…"}, {ClipMarked("abc d", 4), "abc…"}, {ClipMarked("ab", 0), "…"}, {ClipMarked("", 0), ""},
+		{OneLine(" a\n\tb ", 9), "a b"}, {OneLine("a b c d", 3), "a b…"}, {OneLine("äöü", 5), "äö…"},
+		{OneLine("abc", 3), "abc"},
+		{Clip("abc", 3), "abc"}, {Clip("abcd", 3), "abc"}, {Clip("äöü", 3), "äöü"}, {Clip("äöüx", 3), "äöü"},
+		{Clip("ab cd", 3), "ab"}, {Clip("ab", 0), ""},
+		{ClipMarked("äöü", 3), "äöü"}, {ClipMarked("abcd", 3), "ab…"}, {ClipMarked("abc d", 4), "abc…"},
+		{ClipMarked("ab", 0), "…"}, {ClipMarked("", 0), ""},
 		{Word("azAZ09-"), "azAZ09-"}, {Word("`{@[/:_ ,.ä"), "___________"},
 		{strings.Join(Quoted("say `a b`, \"c\" or “d” at https://h/x?y, not 'e' nor ``"), "|"), "a b|c|d|https://h/x?y"},
 		{Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"), "abc d!"},

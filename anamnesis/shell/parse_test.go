@@ -75,7 +75,8 @@ func TestParse(t *testing.T) {
 		{`env - npm i x`, []string{"env - npm i x", "env: npm i x"}},
 		{`a | xargs; command; sudo; eval; watch`, []string{"a", "xargs", "command", "sudo", "eval", "watch"}},
 		{`sudo -E; sudo -u`, []string{"sudo -E", "sudo -u"}},
-		{`sudo -- npm i x; timeout -- 5 npm i; sudo --`, []string{"sudo -- npm i x", "sudo: npm i x", "timeout -- 5 npm i", "timeout: npm i", "sudo --"}},
+		{`sudo -- npm i x; timeout -- 5 npm i; sudo --`, []string{"sudo -- npm i x", "sudo: npm i x",
+			"timeout -- 5 npm i", "timeout: npm i", "sudo --"}},
 		{`sudo --user root npm i`, []string{"sudo --user root npm i", "sudo: npm i"}},
 		{`sudo --us root --login npm i`, []string{"sudo --us root --login npm i", "sudo: npm i"}},
 		{`flock /tmp/l -c 'npm i x'`, []string{`flock /tmp/l -c "npm i x"`, "flock: npm i x"}},
@@ -87,7 +88,8 @@ func TestParse(t *testing.T) {
 		{`bash -e x.sh; bash +e -c y`, []string{"bash -e x.sh", "bash +e -c y", "bash: y"}},
 		{`bash -c +e a; bash -c -e b`, []string{"bash -c +e a", "bash: a", "bash -c -e b", "bash: b"}},
 		{"bash -c <<'E'\nnpm i x\nE\n", []string{"bash -c <<npm i x"}},
-		{`bash -o pipefail -c a; bash +O extglob -c b`, []string{"bash -o pipefail -c a", "bash: a", "bash +O extglob -c b", "bash: b"}},
+		{`bash -o pipefail -c a; bash +O extglob -c b`, []string{"bash -o pipefail -c a", "bash: a",
+			"bash +O extglob -c b", "bash: b"}},
 		{`su root -c 'npm i'; su --command 'npm i'; su --command='npm i' root; su -lc 'npm i'`, []string{
 			`su root -c "npm i"`, "su: npm i", `su --command "npm i"`, "su: npm i",
 			`su "--command=npm i" root`, "su: npm i", `su -lc "npm i"`, "su: npm i"}},
@@ -133,7 +135,8 @@ func TestParseFaults(t *testing.T) {
 		{"deep", nested, shell.ErrTooLarge, shell.MaxDepth + 1},
 		{"as long as it may be", strings.Repeat("x", shell.MaxBytes), nil, 1},
 		{"as deep as it may be", strings.Repeat("sudo ", shell.MaxDepth) + "true", nil, shell.MaxDepth + 1},
-		{"a script too deep", strings.Repeat("sudo ", shell.MaxDepth) + "sh -c true", shell.ErrTooLarge, shell.MaxDepth + 1},
+		{"a script too deep", strings.Repeat("sudo ", shell.MaxDepth) + "sh -c true", shell.ErrTooLarge,
+			shell.MaxDepth + 1},
 		{"deep scripts", strings.Repeat("eval ", shell.MaxDepth+2) + "true", shell.ErrTooLarge, shell.MaxDepth + 1},
 	}
 	for _, tt := range tests {
@@ -147,7 +150,8 @@ func TestParseFaults(t *testing.T) {
 // TestRunnerAssigns: what may stand before a command that env runs is a variable's name and value.
 func TestRunnerAssigns(t *testing.T) {
 	for word, want := range map[string]bool{
-		"A=x": true, "a_1=": true, "_=x": true, "A=b=c": true, "1A=x": false, "0A=x": false, "a-b=x": false, "=x": false, "A": false,
+		"A=x": true, "a_1=": true, "_=x": true, "A=b=c": true, "1A=x": false, "0A=x": false, "a-b=x": false,
+		"=x": false, "A": false,
 	} {
 		got, err := shell.Parse("env " + word + " make")
 		if err != nil || len(got) != 2 {
@@ -178,7 +182,8 @@ func TestSimple(t *testing.T) {
 // FuzzParse: any text is read or refused, and what is read stays within the
 // limits.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`a "$(b 'c')" <<E` + "\nx\nE\n", `sudo -u`, `bash -c`, `find -exec`, "$'\\x", `env -S 'a b'`, `~`, `a=(1 2)`, `declare -a x=(1)`, "0&0\xaf"} {
+	for _, s := range []string{`a "$(b 'c')" <<E` + "\nx\nE\n", `sudo -u`, `bash -c`, `find -exec`, "$'\\x",
+		`env -S 'a b'`, `~`, `a=(1 2)`, `declare -a x=(1)`, "0&0\xaf"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -88,7 +88,8 @@ func TestLocal(t *testing.T) {
 
 // TestCommand: a call without a command, or with arguments of another form, has none.
 func TestCommand(t *testing.T) {
-	for args, want := range map[string]string{`{"command":"ls"}`: "ls", `{"path":"a"}`: "", `{"command":7}`: "", "ls": "", "": ""} {
+	for args, want := range map[string]string{`{"command":"ls"}`: "ls", `{"path":"a"}`: "", `{"command":7}`: "",
+		"ls": "", "": ""} {
 		if got := Command(args); got != want {
 			t.Errorf("%s: %q", args, got)
 		}
@@ -98,7 +99,8 @@ func TestCommand(t *testing.T) {
 // TestInner: a command runs another one, or a script whose text is known.
 func TestInner(t *testing.T) {
 	for line, want := range map[string]string{
-		"make": " | ", "sudo -u me make a": "make a | ", "bash -c 'make a'": " | make a", `bash -c "$x"`: " | ", "": " | ",
+		"make": " | ", "sudo -u me make a": "make a | ", "bash -c 'make a'": " | make a", `bash -c "$x"`: " | ",
+		"": " | ",
 	} {
 		var s Simple
 		if all := Parts(line); len(all) > 0 {
@@ -128,7 +130,8 @@ func TestReadsOnly(t *testing.T) {
 		}
 	}
 	for _, command := range []string{
-		"", "# no command", "make", "ls; make", "echo $(make)", "echo `make`", "cat <(make)", "echo x > a", "echo x >> a", "echo x >& a", "echo x &> a", "ls >| a", "cat < a > b",
+		"", "# no command", "make", "ls; make", "echo $(make)", "echo `make`", "cat <(make)", "echo x > a",
+		"echo x >> a", "echo x >& a", "echo x &> a", "ls >| a", "cat < a > b",
 		"X=1 ls", "ls &", "(rm a)", "for f in a; do rm $f; done", "ls() { rm a; }; ls", "./ls", "/tmp/ls", "env ls", "sudo ls", "bash -c ls", "xargs rm", "eval ls", "$X a",
 		"sed", "sed -n", "sed -n -e", "git --no-pager", "go", "find . | sed", "sed -i s/a/b/ a", "sed -Ei.bak s/a/b/ a", "sed --in-place=x s/a/b/ a", "sed --i s/a/b/ a", "sed -n 'w out' a", "sed -n '1w out' a", "sed 's/a/b/w out' a", "sed 's/a/b/e' a", "sed '1e make' a",
 		"sed -e 'w out' p", "sed '-ew out' p", "sed --expression='w out' p", "sed -f script a", "sed p a -i", "sed 'p;w out' a", "sed -n 'p\nw out' a", "sed 1p -- -i",

@@ -210,7 +210,8 @@ func TestHasPrefix(t *testing.T) {
 // precedes and a letter or digit follows.
 func TestCutPlaces(t *testing.T) {
 	for name, s := range map[string]string{
-		"letters": strings.Repeat("a", RunLimitRunes), "digits": strings.Repeat("1", RunLimitRunes), "marks": strings.Repeat("-", RunLimitRunes),
+		"letters": strings.Repeat("a", RunLimitRunes), "digits": strings.Repeat("1", RunLimitRunes),
+		"marks": strings.Repeat("-", RunLimitRunes),
 		"words": strings.Repeat("word ", RunLimitRunes), "mixed": strings.Repeat("a1", RunLimitRunes),
 		"letters behind a mark": "-" + strings.Repeat("a", RunLimitRunes),
 	} {
@@ -228,8 +229,10 @@ func TestCutPlaces(t *testing.T) {
 		text string
 		want int // 0: not cut
 	}{
-		{line(chunkBytes) + "a", chunkBytes}, {line(chunkBytes) + "1", chunkBytes}, {line(chunkBytes) + "-", 0}, {line(chunkBytes) + "\na", 0},
-		{line(chunkBytes-1) + "ab", 0}, {line(chunkBytes-1) + "a\nb", chunkBytes + 1}, {line(chunkBytes)[:chunkBytes-2] + " \na", 0}, {line(chunkBytes-2) + "  a", 0},
+		{line(chunkBytes) + "a", chunkBytes}, {line(chunkBytes) + "1", chunkBytes}, {line(chunkBytes) + "-", 0},
+		{line(chunkBytes) + "\na", 0},
+		{line(chunkBytes-1) + "ab", 0}, {line(chunkBytes-1) + "a\nb", chunkBytes + 1},
+		{line(chunkBytes)[:chunkBytes-2] + " \na", 0}, {line(chunkBytes-2) + "  a", 0},
 	} {
 		if got := nextCut(tt.text); got != tt.want && (tt.want != 0 || got != len(tt.text)) {
 			t.Errorf("%q: cut at %d, want %d", tt.text[chunkBytes-4:], got, tt.want)
