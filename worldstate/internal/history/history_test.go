@@ -113,6 +113,8 @@ func TestLogFindsAncestors(t *testing.T) {
 	g.commit("2", 200, false, "1")
 	g.commit("3", 300, true, "2")
 	g.commit("4", 400, false, "3")
+	plain := gitfmt.Commit{Tree: gitfmt.Hash{1}, Time: time.Unix(500, 0), Message: "of no step"}
+	g.put("plain", gitfmt.CommitObject, plain.Encode(), false)
 	byName := map[string]gitfmt.Hash{refs.TaskPrefix + "t/4": g.ids["4"]}
 	for _, chosen := range []string{"1 2 4", "4"} {
 		list, err := history.Log(t.Context(), g.s, byName, func(ref string) bool { return strings.Contains(chosen, refs.Step(ref)[len("t@"):]) })
@@ -183,5 +185,34 @@ func TestWalk(t *testing.T) {
 		Blob:  func(gitfmt.Hash, string) error { return stop },
 	}); !errors.Is(err, stop) {
 		t.Errorf("a file that ends the walk: %v", err)
+	}
+}
+
+// TestWalkDepth: trees nest as deep as the limit says, and no deeper.
+func TestWalkDepth(t *testing.T) {
+	t.Parallel()
+	g := newGraph(t)
+	w := objects.NewWriter(g.s.PackDir(), func(string) {}, &objects.Pool{})
+	defer w.Abort()
+	var trees []gitfmt.Hash
+	for n := range gitfmt.MaxTreeDepth + 2 {
+		var items []gitfmt.TreeItem
+		if n > 0 {
+			items = []gitfmt.TreeItem{{Mode: gitfmt.TreeMode, Name: "d", Hash: trees[n-1]}}
+		}
+		data := gitfmt.EncodeTree(items, 0)
+		trees = append(trees, gitfmt.HashObject(gitfmt.TreeObject, data))
+		if err := w.Add(trees[n], gitfmt.TreeObject, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.s.Publish(w, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]bool{gitfmt.MaxTreeDepth: true, gitfmt.MaxTreeDepth + 1: false} {
+		err := history.Walk(t.Context(), g.s, trees[n], history.Visitor{Enter: func(gitfmt.Hash) bool { return true }})
+		if (err == nil) != want || !want && !errors.Is(err, gitfmt.ErrCorrupt) {
+			t.Errorf("%d levels: %v", n, err)
+		}
 	}
 }
