@@ -13,6 +13,7 @@ func TestURLLimits(t *testing.T) {
 		"ss://u:" + password(512) + "@h": true, "ss://u:" + password(513) + "@h": false,
 		"s://u:" + password(8) + "@h": false, strings.Repeat("s", 24) + "://u:" + password(8) + "@h": true, strings.Repeat("s", 25) + "://u:" + password(8) + "@h": false,
 		"ss://" + strings.Repeat("u-", 128) + ":" + password(8) + "@h": true, "ss://" + strings.Repeat("u-", 128) + "u:" + password(8) + "@h": false,
+		"ss://" + strings.Repeat("u-", 127) + "u:" + password(512) + "@h": true,
 	} {
 		if got, _ := r.Text(text); (got != text) != want {
 			t.Errorf("%d bytes, %.40s: redacted as %.60s", len(text), text, got)
