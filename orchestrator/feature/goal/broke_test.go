@@ -39,7 +39,7 @@ func TestBeneath(t *testing.T) {
 	deep := strings.Repeat("d/", maxDeep)
 	for dir, both := range map[string]bool{
 		"a": true, "a/node_modules/x": false, "b": true, ".cache": false,
-		deep + "near": true, filepath.Join(deep, "d", "far"): false,
+		deep + "near": true, deep + "d/both": true, deep + "d/far": false,
 	} {
 		for _, root := range []string{world, fork}[:map[bool]int{true: 2, false: 1}[both]] {
 			if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {

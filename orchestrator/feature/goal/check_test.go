@@ -141,6 +141,24 @@ func TestCheckSays(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", tt.name, got, tt.want)
 		}
 	}
+	b := check(t.Context(), true, until("touch x"))
+	if _, err := os.Lstat(filepath.Join(place.Dir, "x")); err == nil || b.InWorld != "" {
+		t.Errorf("a check ran in the directory: %v, %q", err, b.InWorld)
+	}
+	scoring, stop := context.WithCancel(t.Context())
+	interrupting := New(place, func(context.Context) (*guard.Sandbox, error) {
+		if len(st.Goal.Runs) == 1 { // the score is about to run
+			stop()
+		}
+		st.Goal.Runs = append(st.Goal.Runs, state.GoalRun{})
+		return box, nil
+	}, nil)
+	whole := checker
+	checker = interrupting
+	if b := check(scoring, true, score("echo 1")); b != nil {
+		t.Errorf("a check whose score was interrupted is recorded: %+v", b)
+	}
+	checker = whole
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if b := check(ended, true, until("true")); b != nil {
@@ -172,6 +190,14 @@ func TestSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	const steps = 5
+	for path, text := range map[string]string{".gitignore": "deps/\n", "deps/one": "x"} { // no snapshot has deps
+		if err := os.MkdirAll(filepath.Join(place.Dir, filepath.Dir(path)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(place.Dir, path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	save(t, place, 0, "")
 	for i := 1; i <= steps; i++ {
 		save(t, place, i, fmt.Sprint("f", i))
@@ -195,7 +221,7 @@ func TestSearch(t *testing.T) {
 		return o.Body.(*op.CheckRan).Broke
 	}
 	for bad := 1; bad <= steps; bad++ {
-		b := broke(fmt.Sprint("! test -e f", bad), state.GoalRun{Passed: true})
+		b := broke(fmt.Sprint("test -e deps/one && ! test -e f", bad), state.GoalRun{Passed: true})
 		if b == nil || b.Step != bad || b.Good != bad-1 || b.Probes > 3 || b.Unfinished != "" || fmt.Sprint(b.Changed) != fmt.Sprintf("[f%d]", bad) {
 			t.Errorf("step %d broke it: %+v", bad, b)
 		}
@@ -208,6 +234,16 @@ func TestSearch(t *testing.T) {
 	}
 	if b := broke("false", state.GoalRun{Step: 2, Passed: true}); b == nil {
 		t.Error("it passed where the task is")
+	}
+
+	// What does not change the files of its task is not frozen.
+	place.State().Goal = state.Goal{}
+	place.State().Goal.Until, place.State().Goal.Frozen = []string{"true"}, true
+	if err := checker.Run(t.Context(), t.Context(), true, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := place.Ledger.Op(place.State().Last); err != nil || !o.Body.(*op.CheckRan).Passed {
+		t.Errorf("a frozen check whose files did not change: %+v, %v", o.Body, err)
 	}
 
 	// Without a snapshot of the beginning nothing is known to have changed.
