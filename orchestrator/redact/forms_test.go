@@ -81,6 +81,17 @@ func TestLongest(t *testing.T) {
 	}
 }
 
+// TestNothingSearched: JSON without a text to search is as it was, also for who learns.
+func TestNothingSearched(t *testing.T) {
+	for _, in := range []string{`{}`, `[1,true]`, `{"id":"x"}`} {
+		r := NewLearning(testKey(), nil, new(Learned))
+		out, changed, err := r.JSON([]byte(in), &JSONOptions{OwnKeys: true, Keep: []string{"id"}})
+		if err != nil || changed || string(out) != in {
+			t.Errorf("%s became %s, %v", in, out, err)
+		}
+	}
+}
+
 // TestJSONForeign: in another program's part, signatures are searched for known values only, and no key is kept.
 func TestJSONForeign(t *testing.T) {
 	key := secrets()["github-token"]

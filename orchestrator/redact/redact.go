@@ -163,12 +163,13 @@ func (r *Redactor) Markers(s string) (redacted string, markers []string) {
 	return redacted, markers
 }
 
-// stale reports whether something was learned since the last search; there was one.
+// stale reports whether something was learned since the last search, if there was one.
 func (r *Redactor) stale() bool {
 	if r == nil || r.learned == nil {
 		return false
 	}
-	return r.current.Load().learned != r.learned.len()
+	t := r.current.Load()
+	return t != nil && t.learned != r.learned.len()
 }
 
 // scanEnd is the state at the end of a search, for a caller that continues with more text.
