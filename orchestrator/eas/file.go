@@ -65,7 +65,3 @@ func readJSON(path string, v any) error {
 	}
 	return err
 }
-
-func writeJSON(path string, v any) error {
-	return editFile(path, func() ([]byte, error) { return json.MarshalIndent(v, "", "  ") })
-}

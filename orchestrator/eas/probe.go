@@ -3,6 +3,7 @@ package eas
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -44,7 +45,8 @@ func StoreResult(h taskdir.Home, s attention.EAS, res probe.Result) (ProbeReport
 	}
 	row := res.Row(s, rep.At)
 	rep.Row = &row
-	return rep, writeJSON(resultFile(h, res.Model, res.Seed), rep)
+	encode := func() ([]byte, error) { return json.MarshalIndent(rep, "", "  ") }
+	return rep, editFile(resultFile(h, res.Model, res.Seed), encode)
 }
 
 // Accept writes the report's row, if there is one, into the user's overlay.

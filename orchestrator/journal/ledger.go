@@ -156,7 +156,7 @@ func (l *Ledger) Answer(ctx context.Context, a *op.QuestionAnswered) error {
 // Serve executes the commands that other processes send to the task, until stop is called;
 // stop returns when the last is answered. endTurn ends the turn with a cause.
 func (l *Ledger) Serve(ctx context.Context, h taskdir.Home, endTurn context.CancelCauseFunc) (stop func(), err error) {
-	return taskdir.Serve(h, l.ID, func(c taskdir.Command) error {
+	return taskdir.Serve(h.Socket(l.ID), func(c taskdir.Command) error {
 		if err := l.Obey(ctx, c, endTurn); err != nil {
 			return err
 		}

@@ -68,12 +68,10 @@ func writeKinds(sb *strings.Builder, list []worldstate.Change, added, changed, d
 			}
 		}
 		if len(names) > 0 {
-			fmt.Fprintf(sb, "\n%s (%d): %s.", group.label, len(names), pathList(names))
+			fmt.Fprintf(sb, "\n%s (%d): %s.", group.label, len(names), List(names, len(names)))
 		}
 	}
 }
-
-func pathList(names []string) string { return List(names, len(names)) }
 
 // Restored informs the model of files that a user restored.
 func Restored(b *op.WorldRestored, current int, res worldstate.Result) string {

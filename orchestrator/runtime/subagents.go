@@ -256,7 +256,7 @@ func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.ledger.Journal.Post(ctx, b) }
 	}
 	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.place.Dir, start.Progress)
-	o.Tools = t.tools.Registry.Only(func(spec tool.Spec) bool { return s.offers(spec) })
+	o.Tools = t.tools.Registry.Only(s.offers)
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision {
 		now, _ := t.gate.Mode() // the user may change it meanwhile

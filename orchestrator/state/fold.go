@@ -84,7 +84,8 @@ func (s *State) apply(o op.Op) error {
 			s.overflowed(b.Error)
 		}
 	case *op.ContextMasked:
-		s.masked(b)
+		s.Totals.Masked += len(b.Results)
+		s.Pressure.Target = b.Target
 	case *op.ApprovalDecided:
 		s.decided(b)
 	case *op.ToolCalled:

@@ -72,11 +72,6 @@ func (p *Pressure) relieve(m *Model) {
 	}
 }
 
-func (s *State) masked(b *op.ContextMasked) {
-	s.Totals.Masked += len(b.Results)
-	s.Pressure.Target = b.Target
-}
-
 // nextForRoom decides how to make the context smaller, if it must be: results are masked,
 // oldest first, in one batch; if that is not enough, the oldest steps are compacted. ok is false
 // if the model can be asked.

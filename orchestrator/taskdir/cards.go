@@ -13,7 +13,8 @@ import (
 // made when the first secret is found; if it cannot be stored, the markers are valid in this
 // process only. Recognised secrets are added to learned, if it is not nil, and then found in
 // other forms as well.
-func (h Home) CardRedaction(secrets []redact.Secret, learned *redact.Learned) func(text string) (redacted string, markers []string) {
+func (h Home) CardRedaction(secrets []redact.Secret, learned *redact.Learned) func(text string) (
+	redacted string, markers []string) {
 	found := redact.NewLearning(nil, secrets, learned)
 	keyed := sync.OnceValue(func() *redact.Redactor { return redact.NewLearning(h.cardKey(), secrets, learned) })
 	return func(text string) (string, []string) {

@@ -89,7 +89,8 @@ func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 }
 
 func sameLine(a, b opstream.Record) bool {
-	return a.Seq == b.Seq && a.Prev == b.Prev && a.Kind == b.Kind && a.Step == b.Step && a.Tok == b.Tok && a.Time.Equal(b.Time) && bytes.Equal(a.Body, b.Body)
+	return a.Seq == b.Seq && a.Prev == b.Prev && a.Kind == b.Kind && a.Step == b.Step && a.Tok == b.Tok &&
+		a.Time.Equal(b.Time) && bytes.Equal(a.Body, b.Body)
 }
 
 // Lines returns at most limit lines after a seq. A line whose body is lost, or does not fit

@@ -131,7 +131,8 @@ func findPlaces(getenv func(string) string) (Home, error) {
 		return Home{User: user, State: abs, Data: abs, Config: abs}, nil
 	}
 	if user == "" {
-		return Home{}, errors.New("neither ANAMNESIS_HOME nor HOME is set: set one of them, so that tasks have a folder")
+		return Home{}, errors.New(
+			"neither ANAMNESIS_HOME nor HOME is set: set one of them, so that tasks have a folder")
 	}
 	xdg := func(name, fallback string) string {
 		if dir := getenv(name); filepath.IsAbs(dir) {
@@ -199,33 +200,36 @@ var ErrElsewhere = errors.New("recorded in another home")
 // home: another home's tasks may work in it.
 func (h Home) CheckOwn(o *op.TaskOpened) error {
 	home := filepath.Dir(filepath.Dir(o.Store))
-	if there, err := os.Stat(home); home == h.State || err == nil && h.is(there) {
+	there, thereErr := os.Stat(home)
+	here, err := os.Stat(h.State)
+	if home == h.State || err == nil && thereErr == nil && os.SameFile(here, there) {
 		return nil
 	}
-	return remedy.With(fmt.Errorf("task %s: %w, %s, in the directory %s", o.Task, ErrElsewhere, home, o.Dir), remedy.Relocate, o.Task)
-}
-
-func (h Home) is(other os.FileInfo) bool {
-	here, err := os.Stat(h.State)
-	return err == nil && os.SameFile(here, other)
+	err = fmt.Errorf("task %s: %w, %s, in the directory %s", o.Task, ErrElsewhere, home, o.Dir)
+	return remedy.With(err, remedy.Relocate, o.Task)
 }
 
 // Stores lists the stores of all directories, sorted.
 func (h Home) Stores() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(h.State, worldsDir))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+	stores, err := h.folders(worldsDir, func(name string) bool { return strings.HasSuffix(name, ".git") })
+	for i, name := range stores {
+		stores[i] = filepath.Join(h.Worlds(), name)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list stores: %w", err)
+	return stores, err
+}
+
+// folders lists the folders in a folder of the state that fit, sorted.
+func (h Home) folders(in string, fits func(name string) bool) (names []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(h.State, in))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list %s: %w", in, err)
 	}
-	var stores []string
 	for _, e := range entries {
-		if e.IsDir() && strings.HasSuffix(e.Name(), ".git") {
-			stores = append(stores, filepath.Join(h.State, worldsDir, e.Name()))
+		if e.IsDir() && fits(e.Name()) {
+			names = append(names, e.Name())
 		}
 	}
-	return stores, nil
+	return names, nil
 }
 
 // KnowledgeBase is the folder of the global cards.
@@ -275,20 +279,7 @@ func (h Home) Roots() []string {
 
 // Tasks lists the ids of all tasks, sorted.
 func (h Home) Tasks() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(h.State, "tasks"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
-	var ids []string
-	for _, e := range entries {
-		if e.IsDir() && CheckTaskID(e.Name()) == nil {
-			ids = append(ids, e.Name())
-		}
-	}
-	return ids, nil
+	return h.folders("tasks", func(name string) bool { return CheckTaskID(name) == nil })
 }
 
 // HasTask reports whether a task exists. If that cannot be determined, it reports true.
@@ -300,7 +291,8 @@ func (h Home) HasTask(id string) bool {
 // NoTask returns the error for a task that does not exist. Its folder may exist.
 func (h Home) NoTask(id string) error {
 	if h.HasTask(id) {
-		return remedy.With(fmt.Errorf("%w: %s: there is no stream in %s", ErrNoTask, id, h.Task(id)), remedy.FindStream, id)
+		err := fmt.Errorf("%w: %s: there is no stream in %s", ErrNoTask, id, h.Task(id))
+		return remedy.With(err, remedy.FindStream, id)
 	}
 	return remedy.With(fmt.Errorf("%w: %s", ErrNoTask, id), remedy.ListTasks, "")
 }
@@ -310,8 +302,10 @@ var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 // CheckTaskID returns an error for a name that cannot be a task's id, which is also a folder
 // and part of a git ref.
 func CheckTaskID(id string) error {
-	if len(id) > 80 || !taskID.MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
-		return fmt.Errorf("%w: %q cannot be a task's name: letters, digits, '_', '-' and '.', at most 80", ErrNoTask, id)
+	inRef := !strings.Contains(id, "..") && !strings.HasSuffix(id, ".") && !strings.HasSuffix(id, ".lock")
+	if len(id) > 80 || !taskID.MatchString(id) || !inRef {
+		return fmt.Errorf("%w: %q cannot be a task's name: letters, digits, '_', '-' and '.', at most 80",
+			ErrNoTask, id)
 	}
 	return nil
 }
@@ -367,7 +361,9 @@ func OutsideHome(h Home, dir string) error {
 			continue // it does not exist yet
 		}
 		if dir == real || strings.HasPrefix(dir, real+string(filepath.Separator)) {
-			return remedy.With(fmt.Errorf("world %s: %w: it is inside %s, where the program keeps its state", dir, worldstate.ErrRefused, real), remedy.OtherDirectory, "")
+			err := fmt.Errorf("world %s: %w: it is inside %s, where the program keeps its state", dir,
+				worldstate.ErrRefused, real)
+			return remedy.With(err, remedy.OtherDirectory, "")
 		}
 	}
 	return nil

@@ -49,7 +49,8 @@ func sharedLive() string {
 		return ""
 	}
 	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) || info.Mode().Perm() != 0o700 {
+	own := err == nil && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Getuid())
+	if !own || !info.IsDir() || info.Mode().Perm() != 0o700 {
 		return "" // another user made it
 	}
 	return dir
@@ -70,6 +71,10 @@ type liveRecord struct {
 	Parked bool `json:"parked,omitempty"`
 }
 
+func (r *liveRecord) busy(dir string) *BusyError {
+	return &BusyError{Dir: dir, Held: r.Dir, Task: r.Task, PID: r.PID, Home: r.Home, socket: r.Socket}
+}
+
 // BusyError names the task that holds a directory.
 type BusyError struct {
 	Dir  string // the directory asked for
@@ -87,7 +92,8 @@ func (e *BusyError) Error() string {
 		where = "in " + e.Held
 	}
 	if e.Home != "" {
-		return fmt.Sprintf("%s: task %s of another home, %s (pid %d), is working %s", e.Dir, e.Task, e.Home, e.PID, where)
+		return fmt.Sprintf("%s: task %s of another home, %s (pid %d), is working %s", e.Dir, e.Task,
+			e.Home, e.PID, where)
 	}
 	return fmt.Sprintf("%s: task %s (pid %d) is working %s", e.Dir, e.Task, e.PID, where)
 }
@@ -198,7 +204,7 @@ func (l *LiveDir) Offer(closed func() error) (reclaim func() bool, err error) {
 	var mu sync.Mutex
 	yielded := false
 	path := fmt.Sprintf("%s.%d.sock", strings.TrimSuffix(l.path, ".json"), os.Getpid())
-	stop, err := serve(path, func(c Command) error {
+	stop, err := Serve(path, func(c Command) error {
 		if c.Verb != CloseVerb {
 			return fmt.Errorf("unknown request %q", c.Verb)
 		}
@@ -285,7 +291,8 @@ func holdIn(live, name string, rec liveRecord, beside int) (*hold, error) {
 	f, err := lockHold(path)
 	if errors.Is(err, durable.ErrLocked) {
 		held := readLive(path)
-		return nil, &BusyError{Dir: rec.Dir, Held: cmp.Or(held.Dir, rec.Dir), Task: cmp.Or(held.Task, rec.Task), PID: held.PID, Home: held.Home, socket: held.Socket}
+		held.Dir, held.Task = cmp.Or(held.Dir, rec.Dir), cmp.Or(held.Task, rec.Task)
+		return nil, held.busy(rec.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
@@ -357,7 +364,7 @@ func checkHolds(live, dir string, beside int) (at inode, err error) {
 			conflict = slices.Contains(other, chain[0])
 		}
 		if conflict {
-			return at, &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID, Home: rec.Home, socket: rec.Socket}
+			return at, rec.busy(dir)
 		}
 	}
 	return chain[0], nil

@@ -43,11 +43,14 @@ var ErrImported = errors.New("an imported session")
 // for an imported one.
 func CheckParent(st *state.State) error {
 	if o := st.Opened.Origin; o.Imported() {
-		return remedy.With(fmt.Errorf("%w: %s was read from %s, a session of %s, and can only be read", ErrImported, st.Opened.Task, o.File, o.Agent),
-			remedy.ReadImported, st.Opened.Task)
+		err := fmt.Errorf("%w: %s was read from %s, a session of %s, and can only be read", ErrImported,
+			st.Opened.Task, o.File, o.Agent)
+		return remedy.With(err, remedy.ReadImported, st.Opened.Task)
 	}
 	if p := st.Opened.Parent; p != nil {
-		return remedy.With(fmt.Errorf("%w: %s was begun by the agent of task %s, which continues it", ErrSubagent, st.Opened.Task, p.Task), remedy.Resume, p.Task)
+		err := fmt.Errorf("%w: %s was begun by the agent of task %s, which continues it", ErrSubagent,
+			st.Opened.Task, p.Task)
+		return remedy.With(err, remedy.Resume, p.Task)
 	}
 	return nil
 }
@@ -162,7 +165,8 @@ func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error
 	return eachOp(h, id, after, OpenStream, visit)
 }
 
-func eachOp(h Home, id string, after uint64, open func(Home, string) (*opstream.Reader, error), visit func(op.Op) error) error {
+func eachOp(h Home, id string, after uint64, open func(Home, string) (*opstream.Reader, error),
+	visit func(op.Op) error) error {
 	r, err := open(h, id)
 	if err != nil {
 		return err
@@ -183,7 +187,8 @@ func openStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error
 	if err := CheckTaskID(id); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	_, err := os.Stat(filepath.Join(h.Task(id), "ops"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, h.NoTask(id)
 	} else if err != nil {
 		return nil, fmt.Errorf("open task %s: %w", id, err)

@@ -59,16 +59,13 @@ func (e *RemoteError) Unwrap() error { return e.why }
 
 // whys are the errors that keep their meaning over the socket.
 func whys() map[string]error {
-	return map[string]error{"no_step": state.ErrNoStep, "pending": ErrPending, "answered": ErrAnswered, "no_question": ErrNoQuestion}
+	return map[string]error{"no_step": state.ErrNoStep, "pending": ErrPending, "answered": ErrAnswered,
+		"no_question": ErrNoQuestion}
 }
 
-// Serve passes the commands for a task to obey, until stop is called; stop returns when the
+// Serve passes the commands that arrive at a socket to obey, until stop is called; stop returns when the
 // last is answered.
-func Serve(h Home, task string, obey func(Command) error) (stop func(), err error) {
-	return serve(h.Socket(task), obey)
-}
-
-func serve(path string, obey func(Command) error) (stop func(), err error) {
+func Serve(path string, obey func(Command) error) (stop func(), err error) {
 	l, err := Listen(path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
@@ -133,7 +130,8 @@ func Send(ctx context.Context, h Home, task string, cmd Command) error {
 		return fmt.Errorf("%w: %s", ErrNotLive, task)
 	}
 	if err != nil { // a blocked task takes the command when it continues
-		return remedy.With(fmt.Errorf("task %s did not answer; it may have taken it, or take it yet (%w)", task, err), remedy.ShowTimeline, task)
+		err = fmt.Errorf("task %s did not answer; it may have taken it, or take it yet (%w)", task, err)
+		return remedy.With(err, remedy.ShowTimeline, task)
 	}
 	if !reply.OK {
 		return &RemoteError{Text: reply.Error, why: whys()[reply.Why]}

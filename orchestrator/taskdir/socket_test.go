@@ -23,7 +23,7 @@ func TestSend(t *testing.T) {
 	}
 	var got Command
 	var answer error
-	stop, err := Serve(h, "t", func(c Command) error {
+	stop, err := Serve(h.Socket("t"), func(c Command) error {
 		got = c
 		return answer
 	})
@@ -60,7 +60,7 @@ func TestSend(t *testing.T) {
 	if err := os.MkdirAll(long.Task("t"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	stop, err = Serve(long, "t", func(Command) error { return nil })
+	stop, err = Serve(long.Socket("t"), func(Command) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,8 @@ const DeadlineName = "deadline"
 func reserved(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	before := []string{opstream.LockName, RemoteName, DeadlineName}
-	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(before, e.Name()) })
+	more := func(e fs.DirEntry) bool { return !slices.Contains(before, e.Name()) }
+	return err == nil && !slices.ContainsFunc(entries, more)
 }
 
 // Unreserve removes the folder of a task that was not begun. No other process may be beginning it.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/journal"
@@ -177,7 +178,7 @@ var errUnusable = errors.New("the answer is not a strategy")
 func ask(ctx context.Context, m model.Model, src record, r request) (result, error) {
 	var res result
 	messages := []model.Message{
-		{Role: model.RoleSystem, Text: systemText()},
+		{Role: model.RoleSystem, Text: consult.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))},
 		{Role: model.RoleUser, Text: askText(r)},
 	}
 	repairs := 0
@@ -208,7 +209,8 @@ func ask(ctx context.Context, m model.Model, src record, r request) (result, err
 		if repairs++; repairs > maxRepairs {
 			return res, fmt.Errorf("%w: %w", errUnusable, err)
 		}
-		messages = append(messages, model.Message{Role: model.RoleUser, Text: repairText(err)})
+		repair := consult.Fill(repairPrompt, "problem", clip(err.Error(), maxProblemRunes))
+		messages = append(messages, model.Message{Role: model.RoleUser, Text: repair})
 	}
 	return res, fmt.Errorf("%w: %d replies and none was one", errUnusable, maxRequests)
 }

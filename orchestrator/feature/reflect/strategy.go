@@ -44,10 +44,6 @@ type Strategy struct {
 	Question  string   `json:"question"`
 }
 
-func systemText() string {
-	return consult.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
-}
-
 func askText(r request) string {
 	prompt := askPrompt
 	if r.Checks != nil {
@@ -69,10 +65,6 @@ func quoted(texts []string) string {
 		return "| none"
 	}
 	return strings.Join(lines, "\n")
-}
-
-func repairText(problem error) string {
-	return consult.Fill(repairPrompt, "problem", clip(problem.Error(), maxProblemRunes))
 }
 
 // parse reads an answer: the JSON object in it. Texts and lists are cut to their limits.

@@ -2,6 +2,7 @@ package quarantine
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,12 +48,7 @@ func isInRepository(real string) bool {
 
 func isRepository(dir string) bool {
 	entries := listDir(dir)
-	for _, e := range entries {
-		if isName(e, ".git") {
-			return true
-		}
-	}
-	return isGitDir(dir, entries)
+	return isGitDir(dir, entries) || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, ".git") })
 }
 
 // holdsRepository reports whether there may be a git directory below a path. Beyond the limit
@@ -65,13 +61,7 @@ func (s *gitScan) holdsRepository(dir string) bool {
 	if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return false
 	}
-	if isRepository(dir) {
-		return true
-	}
-	for _, e := range listDir(dir) {
-		if e.IsDir() && s.holdsRepository(filepath.Join(dir, e.Name())) {
-			return true
-		}
-	}
-	return false
+	return isRepository(dir) || slices.ContainsFunc(listDir(dir), func(e fs.DirEntry) bool {
+		return e.IsDir() && s.holdsRepository(filepath.Join(dir, e.Name()))
+	})
 }
