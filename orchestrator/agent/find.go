@@ -56,7 +56,6 @@ func (p place) String() string {
 // name returns the agent's name that the file's name implies.
 func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), suffix) }
 
-// find returns the place of an agent that a user named.
 func (l *Loader) find(ref string) (place, error) {
 	if at, ok := ownFile(ref); ok {
 		return at, nil
@@ -180,7 +179,6 @@ func (l *Loader) List() ([]Entry, error) {
 	return out, nil
 }
 
-// namesIn lists the names of a scope's specs.
 func (l *Loader) namesIn(s Scope) ([]string, error) {
 	var entries []fs.DirEntry
 	var err error

@@ -101,7 +101,6 @@ func Nested(dir string, paths []string, known map[string]bool) string {
 	return renderInstructions(r.found.Files, r.texts, maxNestedBytes)
 }
 
-// renderInstructions shows files within limit bytes.
 func renderInstructions(files []op.SourceFile, texts []string, limit int) string {
 	parts := make([]string, len(files))
 	for i := len(files) - 1; i >= 0; i-- { // the nearest first
@@ -124,7 +123,8 @@ func renderInstructions(files []op.SourceFile, texts []string, limit int) string
 	if len(parts) == 0 {
 		return ""
 	}
-	return "What the people who work here tell agents. Where two of these disagree, the later one counts; what the user says in this task counts more.\n\n" +
+	return "What the people who work here tell agents. Where two of these disagree, the later one counts; what the " +
+		"user says in this task counts more.\n\n" +
 		strings.Join(parts, "\n\n")
 }
 

@@ -232,7 +232,8 @@ func (in loading) prompt(s *Spec, chain []link) error {
 		}
 		return checkPrompt(at.String(), s.Prompt, s.Args)
 	}
-	return &Error{File: chain[0].at.String(), Text: "no " + keyPrompt + ": name a file, or extend an agent that has one, such as " + keyExtends + ": " + Default}
+	return &Error{File: chain[0].at.String(), Text: "no " + keyPrompt + ": name a file, or extend an agent that has " +
+		"one, such as " + keyExtends + ": " + Default}
 }
 
 // subagents resolves the subagents of the first of a chain that names any.

@@ -57,7 +57,6 @@ func (e *event) call(dir string) *sessions.Call {
 
 var exitLine = regexp.MustCompile(`^Exit code (\d+)\n?`)
 
-// result sets how a call ended, if the event reports that.
 func (e *event) result(c *sessions.Call) {
 	exit := func(n int) { c.Exit = &n }
 	switch e.Name {
@@ -167,7 +166,6 @@ func transcriptOutput(path string, c op.Call) (done *sessions.Call, ok bool) {
 	return done, ok
 }
 
-// writes reports whether a call may change the world.
 func writes(c *sessions.Call) bool {
 	return op.Acts(c.Tool) == op.RunsShell || len(c.Writes) > 0 || c.Network
 }

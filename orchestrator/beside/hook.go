@@ -140,7 +140,6 @@ func numbered(agent sessions.Agent, id string, n int) string {
 	return fmt.Sprintf("%s_%d", TaskOf(agent, id), n)
 }
 
-// rememberSession writes the folder and the directory of a session to a file.
 func rememberSession(h taskdir.Home, agent sessions.Agent, id, dir string) error {
 	name := sessionFile(h, agent, id)
 	text := folder(h, dir) + "\n" + dir
@@ -197,7 +196,6 @@ func spooled(h taskdir.Home, dir string) ([]string, error) {
 	return files, err
 }
 
-// spooledAt returns the time in an event's name.
 func spooledAt(file string) time.Time {
 	var ns int64
 	if _, err := fmt.Sscanf(filepath.Base(file), "%d-", &ns); err != nil {

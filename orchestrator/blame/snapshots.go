@@ -345,7 +345,6 @@ func (o *Origin) describe(s *stream, step int) {
 	}
 }
 
-// readOnce reads requests, replies and calls.
 func (s *stream) readOnce() {
 	if s.replies != nil {
 		return

@@ -17,7 +17,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// probesDir is where results are stored.
 func probesDir(h taskdir.Home) string { return filepath.Join(h.State, "probes") }
 
 var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)

@@ -236,7 +236,8 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		return c.Refuse("Refused by the user.", refused...), nil
 	}
 	if print() != before {
-		return refuse("guard:changed", "Not run: a script that this call runs was changed while the user was asked about it. Make the call again to have it looked at as it is now."), nil
+		return refuse("guard:changed", "Not run: a script that this call runs was changed while the user was asked "+
+			"about it. Make the call again to have it looked at as it is now."), nil
 	}
 	if a.ForTask {
 		g.mu.Lock()
@@ -283,7 +284,6 @@ const KindCall = "call"
 // one approved runs.
 const maxCallName = 400
 
-// approvalOf returns the approval of a call for the directory, by its content.
 func (g *Gate) approvalOf(q Question) consent.Approval {
 	what := TextArg(json.RawMessage(q.Args), "command")
 	if what == "" {

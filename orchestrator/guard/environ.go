@@ -65,7 +65,6 @@ func Environ(env []string) (kept []string) {
 	return append(kept, set...)
 }
 
-// secretName reports whether a variable's name implies a secret.
 func secretName(name string) bool {
 	upper := strings.ToUpper(name)
 	return upper != "OLDPWD" && (redact.SecretName(upper) || secretVariable().MatchString(upper))

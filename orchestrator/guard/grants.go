@@ -117,7 +117,8 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	case !p.Namespaces && p.Landlock == 0:
 		return nil, remedy.With(errors.New("this system has neither namespaces nor Landlock to hold it in with"), remedy.SandboxOff, "")
 	case !p.Namespaces && !p.Seccomp && !g.Network:
-		return nil, remedy.With(errors.New("this system has nothing to keep it from the network with, so it needs a grant of the network"), remedy.SandboxOff, "")
+		return nil, remedy.With(errors.New("this system has nothing to keep it from the network with, so it needs a "+
+			"grant of the network"), remedy.SandboxOff, "")
 	case !p.Namespaces && len(g.Sockets) > 0:
 		return nil, remedy.With(errors.New("sockets cannot be granted one by one where there are no namespaces"), remedy.SandboxOff, "")
 	}

@@ -73,7 +73,11 @@ func groupParent() (string, error) {
 			continue
 		}
 		for _, m := range all {
-			if f[1] == "" && m.Kind != "cgroup2" || f[1] != "" && !(m.Kind == "cgroup" && slices.Contains(strings.Split(m.Options, ","), "pids")) || !quarantine.Within(f[2], m.Root) {
+			fits := m.Kind == "cgroup2"
+			if f[1] != "" {
+				fits = m.Kind == "cgroup" && slices.Contains(strings.Split(m.Options, ","), "pids")
+			}
+			if !fits || !quarantine.Within(f[2], m.Root) {
 				continue
 			}
 			rel, _ := filepath.Rel(m.Root, f[2])
@@ -140,7 +144,6 @@ func (g *pidsGroup) remove() {
 	}
 }
 
-// sweepGroups removes the groups of processes that are gone.
 func sweepGroups() {
 	parent, err := groupParent()
 	if err != nil || parent == "" {
@@ -179,7 +182,6 @@ func userLimit(limit int, ownNamespace bool) int {
 	return limit
 }
 
-// kernelFrom reports whether this kernel has at least a version.
 func kernelFrom(major, minor int) bool {
 	var name unix.Utsname
 	var a, b int

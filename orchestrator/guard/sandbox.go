@@ -88,7 +88,8 @@ type SandboxOptions struct {
 func CheckWritable(dir string, hidden []string) error {
 	for _, h := range hidden {
 		if quarantine.Within(h, dir) || quarantine.Within(dir, h) {
-			return fmt.Errorf("%s cannot be writable for commands: the program's own state is in %s, and a command that writes there decides what is recorded and approved; name the directories that commands need", dir, h)
+			return fmt.Errorf("%s cannot be writable for commands: the program's own state is in %s, and a command "+
+				"that writes there decides what is recorded and approved; name the directories that commands need", dir, h)
 		}
 	}
 	return nil
@@ -113,9 +114,14 @@ func missing(p confine.Parts) []string {
 	if !p.Namespaces {
 		switch {
 		case p.Landlock > 0:
-			say("sandbox without namespaces (the kernel does not let this user make them): Landlock keeps commands from writing outside the world and from reading the program's state, though not from listing its names; commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis; git hooks and git configuration are set back after a command has changed them")
+			say("sandbox without namespaces (the kernel does not let this user make them): Landlock keeps commands " +
+				"from writing outside the world and from reading the program's state, though not from listing its " +
+				"names; commands have no network at all, not even a loopback of their own, no private /tmp, and can " +
+				"change modes and owners of this user's files outside the world, and write the world's .anamnesis; " +
+				"git hooks and git configuration are set back after a command has changed them")
 		case p.Seccomp:
-			say("sandbox with neither namespaces nor Landlock: commands can read and write wherever this user can, the program's state included; only the network is held back")
+			say("sandbox with neither namespaces nor Landlock: commands can read and write wherever this user can, " +
+				"the program's state included; only the network is held back")
 		default:
 			say("no sandbox: this system has neither namespaces nor Landlock nor filters of system calls; commands can do what this user can")
 		}
@@ -142,7 +148,8 @@ func (s *Sandbox) Missing() []string {
 	if !s.parts.Namespaces && s.parts.Landlock > 0 {
 		for _, dir := range s.o.Hidden {
 			if dir != s.o.World && quarantine.Within(dir, s.o.World) {
-				out = append(out, fmt.Sprintf("sandbox without namespaces in a world around the program's state (%s): commands make no new files in the directories above that state", dir))
+				out = append(out, fmt.Sprintf("sandbox without namespaces in a world around the program's state "+
+					"(%s): commands make no new files in the directories above that state", dir))
 			}
 		}
 	}
@@ -322,7 +329,8 @@ func (s *Sandbox) Environ(env []string) []string {
 }
 
 // filling are programs with the variables of privateCaches that they fill.
-const filling = "go=GOCACHE cargo=CARGO_HOME npm=npm_config_cache yarn=YARN_CACHE_FOLDER pip=PIP_CACHE_DIR pip3=PIP_CACHE_DIR uv=UV_CACHE_DIR gradle=GRADLE_USER_HOME"
+const filling = "go=GOCACHE cargo=CARGO_HOME npm=npm_config_cache yarn=YARN_CACHE_FOLDER pip=PIP_CACHE_DIR " +
+	"pip3=PIP_CACHE_DIR uv=UV_CACHE_DIR gradle=GRADLE_USER_HOME"
 
 // FillsCache returns a program of a command line that builds, tests or installs, and whose private cache is empty yet;
 // "" if there is none.
@@ -376,7 +384,6 @@ func goModules(value func(string) string) string {
 	return ""
 }
 
-// mayWrite reports whether a command may write beneath a directory.
 func (s *Sandbox) mayWrite(dir string) bool {
 	places := append([]string{s.o.Cache}, s.o.Writable...)
 	if s.o.Confine == ConfineWorld {

@@ -322,7 +322,8 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 			canceled = nil
 			limit.Reset(backstopTime)
 		case <-limit.C:
-			if p, err := readProc(s.cmd.Process.Pid); err == nil && p.start == s.start && (p.state == 'R' || p.state == 'S') && (storm.IsZero() || time.Now().Before(storm)) {
+			if p, err := readProc(s.cmd.Process.Pid); err == nil && p.start == s.start &&
+				(p.state == 'R' || p.state == 'S') && (storm.IsZero() || time.Now().Before(storm)) {
 				if storm.IsZero() {
 					storm = time.Now().Add(stormTime)
 					s.group.close()

@@ -281,7 +281,6 @@ func (x *examination) storeOfLost() string {
 	return ""
 }
 
-// names records the commits an operation names.
 func (x *examination) names(o op.Op) {
 	for _, id := range op.Snapshots(o.Body) {
 		where := fmt.Sprintf("op %d", o.Seq)
@@ -391,7 +390,6 @@ func (x *examination) compareEnds(commits []worldstate.Commit) {
 	}
 }
 
-// vault checks that the vault can be read.
 func (x *examination) vault() {
 	path := x.h.Vault(x.id)
 	data, err := os.ReadFile(path)

@@ -231,7 +231,8 @@ func passRule(b *op.PassDone) string {
 		}
 		return fmt.Sprintf("a jump discarded %d tokens, more than the EAS of %d", b.RangeTokens, b.EAS)
 	case op.TriggerCumulative:
-		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)
+		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this "+
+			"span had %d tokens", b.EAS, b.RangeTokens)
 	case op.TriggerUser:
 		return fmt.Sprintf("a user asked for it; the span had %d tokens", b.RangeTokens)
 	case op.TriggerMail:

@@ -251,7 +251,8 @@ func (l *Ledger) PostResult(ctx context.Context, found []redact.Found, jump *op.
 	return l.Journal.PostWith(ctx, func(queue []op.Op) ([]op.Body, error) {
 		if err := l.checkPending(queue); err != nil {
 			text := fmt.Sprintf("Not scheduled: %v.", err)
-			return []op.Body{&op.ToolReturned{Call: res.Call, Name: res.Name, Text: text, IsError: true, Repeats: res.Repeats, Millis: res.Millis}}, nil
+			return []op.Body{&op.ToolReturned{Call: res.Call, Name: res.Name, Text: text, IsError: true,
+				Repeats: res.Repeats, Millis: res.Millis}}, nil
 		}
 		return append([]op.Body{jump}, append(made, res)...), nil
 	})

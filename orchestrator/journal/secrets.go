@@ -139,7 +139,6 @@ func (j *Journal) keepMarkers(found []redact.Found) error {
 	return nil
 }
 
-// keepRead looks for secrets in the files that were read.
 func (j *Journal) keepRead(files []string, found []redact.Found) error {
 	root, err := j.o.Files()
 	if err != nil {
@@ -202,7 +201,8 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 		return &tool.CallError{Text: fmt.Sprintf("%s was not run: ", spec.Name) + fmt.Sprintf(format, a...)}
 	}
 	if !spec.Edits {
-		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. A value reaches a command through its environment or a file it reads itself, never through its arguments.",
+		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. A value reaches a command "+
+			"through its environment or a file it reads itself, never through its arguments.",
 			redact.Markers(string(args))[0])
 	}
 	var fields struct {
@@ -212,7 +212,8 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 		return nil, refuse("%v.", err)
 	}
 	if fields.Path == "" {
-		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. WriteFile and StrReplaceFile put it back.", redact.Markers(string(args))[0])
+		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. WriteFile and "+
+			"StrReplaceFile put it back.", redact.Markers(string(args))[0])
 	}
 	if redact.HasMarker(fields.Path) {
 		return nil, refuse("a path cannot hold a marker of a secret.")

@@ -149,7 +149,6 @@ func (v *Vault) index(e vaultEntry) {
 	v.entries[e.Marker] = append(v.entries[e.Marker], e)
 }
 
-// put sets the entry's value.
 func (e *vaultEntry) put(secret string) {
 	if utf8.ValidString(secret) {
 		e.Text = secret

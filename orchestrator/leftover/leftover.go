@@ -137,7 +137,8 @@ func (l *Leftovers) closeLostSubagents(ctx context.Context) error {
 func lostWith(s *state.State, call string) string {
 	for _, c := range s.Subagents {
 		if c.Call == call && c.Reason == reasonLost {
-			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q continues it.", c.Task, c.Agent, c.Task)
+			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q "+
+				"continues it.", c.Task, c.Agent, c.Task)
 		}
 	}
 	return ""
@@ -173,7 +174,10 @@ func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) e
 		if err != nil {
 			return err
 		}
-		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: projection.UnknownResult + lostWith(l.State(), c.ID), Kept: kept, IsError: true, Unknown: true}
+		res := &op.ToolReturned{
+			Call: c.ID, Name: c.Name, Text: projection.UnknownResult + lostWith(l.State(), c.ID), Kept: kept,
+			IsError: true, Unknown: true,
+		}
 		if len(kept) > 0 {
 			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
 		}

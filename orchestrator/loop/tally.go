@@ -149,7 +149,8 @@ func Polling() []Pattern {
 	for _, command := range []string{
 		"sleep *", "* sleep *", "wait", "wait *", "date", "date *", "ps", "ps *", "pgrep *", "ss *", "tail *",
 		"curl *localhost*", "curl *127.0.0.1*", "wget *localhost*", "wget *127.0.0.1*", "nc -z *",
-		"docker ps", "docker ps *", "docker logs *", "docker inspect *", "kubectl get *", "kubectl logs *", "kubectl describe *", "kubectl rollout status *",
+		"docker ps", "docker ps *", "docker logs *", "docker inspect *", "kubectl get *", "kubectl logs *",
+		"kubectl describe *", "kubectl rollout status *",
 		"gh run *", "gh pr checks", "gh pr checks *", "systemctl status *", "systemctl is-active *",
 	} {
 		list = append(list, Pattern{Tool: "Bash", Command: command})

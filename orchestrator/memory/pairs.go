@@ -28,8 +28,9 @@ type pairLine struct {
 	Card *card.Card `json:"card"`
 }
 
-// LearnRepairs records, at a turn's end, the commands that failed and later succeeded. They wait for a user, and for the pass that asks a model for lessons: nothing of them enters a context or the knowledge
-// base by itself. A pair's id is the same after a crash between the write of the file and of the operation.
+// LearnRepairs records, at a turn's end, the commands that failed and later succeeded. They wait for a user, and for
+// the pass that asks a model for lessons: nothing of them enters a context or the knowledge base by itself. A pair's id
+// is the same after a crash between the write of the file and of the operation.
 func (m *Memory) LearnRepairs(keep context.Context) error {
 	found := &op.RepairsFound{Range: op.Range{First: m.State().Repairs.FailedAt, Last: m.State().Last}, Cards: []string{}}
 	pairs, err := m.pairs(found.Range)

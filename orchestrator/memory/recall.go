@@ -107,7 +107,6 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	return rec, nil
 }
 
-// recallTokens returns how long a recall may be.
 func (m *Memory) recallTokens() int { return max(minRecallTokens, m.State().Model.EAS/recallShare) }
 
 // aboutProject returns the ids of other tasks' cards about the task's project.

@@ -90,10 +90,8 @@ type retrier struct {
 	o     RetryOptions
 }
 
-// Name implements Model.
 func (r *retrier) Name() string { return r.model.Name() }
 
-// Ask implements Model.
 func (r *retrier) Ask(ctx context.Context, req Request, on func(Delta)) (Reply, error) {
 	var streamed bool
 	pass := on

@@ -21,11 +21,13 @@ func Changed(by string, list []worldstate.Change, during bool) string {
 	case by == state.ChangedByUser && during:
 		sb.WriteString("[FILES] The user or another program changed files while a call of yours ran. They are the user's: a jump keeps them.")
 	case during:
-		sb.WriteString("[FILES] A call of yours may have changed files that others change, too. Whose these changes are is not known. A jump keeps them.")
+		sb.WriteString("[FILES] A call of yours may have changed files that others change, too. Whose these changes " +
+			"are is not known. A jump keeps them.")
 	case by == state.ChangedByUser:
 		sb.WriteString("[FILES] The user changed files while no call of yours ran. They are the user's: a jump keeps them.")
 	default:
-		sb.WriteString("[FILES] Files changed between your calls, while something ran in the background; who changed them is not known. A jump keeps them.")
+		sb.WriteString("[FILES] Files changed between your calls, while something ran in the background; who changed " +
+			"them is not known. A jump keeps them.")
 	}
 	writeKinds(&sb, list, "New", "Changed", "Deleted")
 	sb.WriteString("\nWhat you read of these files before may be out of date.")
@@ -47,7 +49,8 @@ func Moved(from, to string) string {
 // Replaced informs the model of files that differ because another directory was put at the
 // world's path during a step.
 func Replaced(dir string, paths []string, n int) string {
-	return fmt.Sprintf("[FILES] Another directory is at %s since your last step: the one before was moved, removed or linked. Whose changes these are is not known, and a jump keeps them: %s.",
+	return fmt.Sprintf("[FILES] Another directory is at %s since your last step: the one before was moved, removed "+
+		"or linked. Whose changes these are is not known, and a jump keeps them: %s.",
 		dir, List(paths, n))
 }
 

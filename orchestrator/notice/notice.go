@@ -73,7 +73,8 @@ func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) stri
 
 // Jump informs the model of what a jump did to the directory and what it did not, from the
 // operations it discarded; more are effects of subagents.
-func Jump(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, more, tried []string, valid string) string {
+func Jump(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, more,
+	tried []string, valid string) string {
 	l := LedgerOf(dir, discarded)
 	l.Effects = append(l.Effects, more...)
 	return jumpNotice{jump: j, done: done, tried: tried, valid: valid, changed: changed, Ledger: l}.String()
@@ -219,7 +220,8 @@ func (n jumpNotice) String() string {
 	}
 	writeKinds(&sb, n.changed, "There again", "Changed back", "Gone again")
 	if n.unobserved && len(n.changed) > 0 {
-		fmt.Fprintf(&sb, " Whether another program changed some of these while your calls ran is unknown; snapshot %.12s has them as they were.", n.jump.FromCommit)
+		fmt.Fprintf(&sb, " Whether another program changed some of these while your calls ran is unknown; snapshot "+
+			"%.12s has them as they were.", n.jump.FromCommit)
 	}
 	var kept []string
 	for _, k := range n.done.Kept {
@@ -236,10 +238,12 @@ func (n jumpNotice) String() string {
 	sb.WriteString(lostAttributes(n.done.LostAttributes))
 	sb.WriteString("\nFiles that git would ignore were not touched.")
 	if len(n.done.Ignored) > 0 {
-		fmt.Fprintf(&sb, " Of these changed since step %d, by their times, and are as they were left: %s.", n.jump.To, List(n.done.Ignored, len(n.done.Ignored)))
+		fmt.Fprintf(&sb, " Of these changed since step %d, by their times, and are as they were left: %s.", n.jump.To,
+			List(n.done.Ignored, len(n.done.Ignored)))
 	}
 	if len(n.done.IgnoredGone) > 0 {
-		fmt.Fprintf(&sb, " The steps you left removed these, which no snapshot holds; they do not come back: %s.", List(n.done.IgnoredGone, len(n.done.IgnoredGone)))
+		fmt.Fprintf(&sb, " The steps you left removed these, which no snapshot holds; they do not come back: %s.",
+			List(n.done.IgnoredGone, len(n.done.IgnoredGone)))
 	}
 	if n.done.Unseen {
 		fmt.Fprintf(&sb, " Only %d entries were looked at for that.", MaxSurvivedLooked)

@@ -14,8 +14,9 @@ func EditedNote(args string) string {
 
 // UndoneCall tells the model how the call ended the last time.
 func UndoneCall(u state.Undone, name string) string {
-	return fmt.Sprintf("Held, not run: this same %s call was made in this same state of the files in step %d, and you left the path it began by a jump. "+
-		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
+	return fmt.Sprintf("Held, not run: this same %s call was made in this same state of the files in step %d, and "+
+		"you left the path it began by a jump. The reason you gave: %s\nIf something has changed that makes it right "+
+		"now, make the call again: it runs then.", name, u.Step, u.Reason)
 }
 
 // EndedSubagents lists the subagents that ended with the steps that a jump left.

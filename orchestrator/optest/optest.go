@@ -122,14 +122,17 @@ func CheckChat(ms []model.Message) error {
 
 // Beginnings of scripts.
 const (
-	Opened  = "task.opened 0 {\"task\":\"t\"}\nuser.said 0 {\"text\":\"go\",\"source\":\"request\"}\n"
-	Begun   = Opened + "cards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n"
-	Called  = Begun + "model.asked 1 {\"last_seq\":4}\nmodel.replied 1 {\"calls\":[{\"id\":\"a\",\"name\":\"Bash\",\"args\":\"{}\"},{\"id\":\"b\",\"name\":\"Bash\",\"args\":\"{}\"}],\"finish\":\"tool_calls\"}\n"
+	Opened = "task.opened 0 {\"task\":\"t\"}\nuser.said 0 {\"text\":\"go\",\"source\":\"request\"}\n"
+	Begun  = Opened + "cards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n"
+	Called = Begun +
+		"model.asked 1 {\"last_seq\":4}\nmodel.replied 1 " +
+		"{\"calls\":[{\"id\":\"a\",\"name\":\"Bash\",\"args\":\"{}\"},{\"id\":\"b\",\"name\":\"Bash\",\"args\":\"{}\"}],\"finish\":\"tool_calls\"}\n"
 	Results = Called + "tool.returned 1 {\"call\":\"a\"}\ntool.returned 1 {\"call\":\"b\"}\n"
 	Stepped = Results + "world.saved 1 {\"parent\":0,\"commit\":\"c1\"}\n"
 )
 
 // JumpBack is one whole jump back to step 0 from the step before.
 func JumpBack(step string) string {
-	return "jump.requested " + step + " {\"to\":0,\"by\":\"agent\"}\njump.intended " + step + " {\"to\":0,\"backward\":true,\"by\":\"agent\"}\njump.done " + step + " {\"to\":0,\"backward\":true}\n"
+	return "jump.requested " + step + " {\"to\":0,\"by\":\"agent\"}\njump.intended " + step +
+		" {\"to\":0,\"backward\":true,\"by\":\"agent\"}\njump.done " + step + " {\"to\":0,\"backward\":true}\n"
 }

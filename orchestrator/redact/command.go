@@ -25,7 +25,8 @@ type commandForm struct {
 func commandForms() []commandForm {
 	return []commandForm{
 		{commands: "curl"},
-		{commands: "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mariadb mariadb-dump mariadb-admin mycli", flag: "-p", attached: true},
+		{commands: "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mariadb mariadb-dump " +
+			"mariadb-admin mycli", flag: "-p", attached: true},
 		{commands: "mongo mongosh mongodump mongorestore mongoimport mongoexport sshpass", flag: "-p", attached: true, separate: true},
 		{commands: "7z 7za 7zz unrar rar", flag: "-p", attached: true},
 		{commands: "docker podman nerdctl helm skopeo crane oras buildah oc az cf", flag: "-p", separate: true, login: true},

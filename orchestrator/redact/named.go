@@ -84,7 +84,11 @@ func named(s string, from, to int, kind string) (match, bool) {
 	if pair && quoted && strings.ToUpper(value) == value && !mixed(value) {
 		return match{from: begin, open: open}, false // the next name of a list
 	}
-	look := look{quoted: quoted, shouted: shouted && (tight || quoted || pair), password: kind == "password" && tight, key: kind == "secret-key", camel: strings.HasSuffix(lowerASCII(name), "key") && !strings.ContainsAny(name, "_-")}
+	look := look{
+		quoted: quoted, shouted: shouted && (tight || quoted || pair), password: kind == "password" && tight,
+		key:   kind == "secret-key",
+		camel: strings.HasSuffix(lowerASCII(name), "key") && !strings.ContainsAny(name, "_-"),
+	}
 	if n == 0 || !look.secret(value) {
 		return match{from: begin, open: open}, false
 	}
@@ -136,7 +140,8 @@ func lineEnds(s string, at int) bool {
 func valueKey(s string, at int) (n int, more bool) {
 	const word = "value"
 	begin := at
-	for at < len(s) && at-begin < maxNameBytes && (s[at] <= ' ' || strings.IndexByte(",\"'\\+-~", s[at]) >= 0 || s[at-1] == '\\' && (s[at] == 'n' || s[at] == 'r')) {
+	for at < len(s) && at-begin < maxNameBytes && (s[at] <= ' ' || strings.IndexByte(",\"'\\+-~", s[at]) >= 0 ||
+		s[at-1] == '\\' && (s[at] == 'n' || s[at] == 'r')) {
 		at++
 	}
 	if at == begin && strings.IndexByte("\"'` \t", s[at-1]) < 0 {

@@ -175,7 +175,8 @@ func awsSecret(s string, from, to int) (match, bool) {
 	}
 	for at := to + len("Q3EGTZ7XN5BWKM2A"); at < len(s) && at-to < awsBetween; at++ {
 		n := set.run(s, at)
-		if v := s[at : at+n]; n == awsSecretBytes && random(v) && strings.ToLower(v) != v && strings.ToUpper(v) != v && (at+n == len(s) || s[at+n] != '=') {
+		if v := s[at : at+n]; n == awsSecretBytes && random(v) && strings.ToLower(v) != v && strings.ToUpper(v) != v &&
+			(at+n == len(s) || s[at+n] != '=') {
 			return match{start: at, end: at + n, from: from, kind: "access-key", rank: rankProvider}, true
 		}
 		at += n
@@ -311,7 +312,8 @@ func scrambled(s string) bool {
 // encodedLogin reports whether a text is base64 of NAME:PASSWORD.
 func encodedLogin(_, v string) bool {
 	plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(v, "="))
-	return err == nil && strings.Contains(string(plain), ":") && !strings.ContainsFunc(string(plain), func(r rune) bool { return r < ' ' || r == 0x7f })
+	return err == nil && strings.Contains(string(plain), ":") &&
+		!strings.ContainsFunc(string(plain), func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 func hasDigit(_, v string) bool { return strings.ContainsAny(v, "0123456789") }

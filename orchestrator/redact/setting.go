@@ -28,7 +28,8 @@ func FromSetting(name, value string) []Secret {
 // secretSetting reports whether a setting's name marks its value as secret.
 func secretSetting(name string) bool {
 	name = strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	return SecretName(name) || strings.HasSuffix(name, "KEY") || strings.HasSuffix(name, "AUTH") || slices.Contains([]string{"AUTHORIZATION", "COOKIE", "SIG", "SIGNATURE"}, name)
+	return SecretName(name) || strings.HasSuffix(name, "KEY") || strings.HasSuffix(name, "AUTH") ||
+		slices.Contains([]string{"AUTHORIZATION", "COOKIE", "SIG", "SIGNATURE"}, name)
 }
 
 // nameLooking reports whether a value consists of words and short numbers, joined as in a name.

@@ -109,13 +109,15 @@ func placeholder(v string) bool {
 		return true
 	}
 	v = strings.Trim(lowerASCII(v), "-_.")
-	for _, p := range []string{"your", "example", "placeholder", "changeme", "change_me", "redacted", "dummy", "process.env", "os.environ", "os.getenv", "env."} {
+	for _, p := range []string{"your", "example", "placeholder", "changeme", "change_me", "redacted", "dummy",
+		"process.env", "os.environ", "os.getenv", "env."} {
 		if strings.HasPrefix(v, p) {
 			return true
 		}
 	}
 	switch v {
-	case "password", "passwd", "pass", "secret", "token", "true", "false", "null", "none", "nil", "undefined", "required", "optional", "string", "bool", "empty":
+	case "password", "passwd", "pass", "secret", "token", "true", "false", "null", "none", "nil", "undefined",
+		"required", "optional", "string", "bool", "empty":
 		return true
 	}
 	return false

@@ -75,7 +75,8 @@ func Lock(h taskdir.Home, task string) (io.Closer, error) {
 func patiently[T any](ctx context.Context, request func() (T, error)) (T, error) {
 	for pause := firstRetry; ; pause *= 2 {
 		v, err := request()
-		lasting := errors.Is(err, bucket.ErrExists) || errors.Is(err, bucket.ErrAbsent) || errors.Is(err, bucket.ErrRefused) || errors.Is(err, bucket.ErrKey)
+		lasting := errors.Is(err, bucket.ErrExists) || errors.Is(err, bucket.ErrAbsent) ||
+			errors.Is(err, bucket.ErrRefused) || errors.Is(err, bucket.ErrKey)
 		if err == nil || lasting || pause > lastRetry {
 			return v, err
 		}
@@ -88,7 +89,8 @@ func patiently[T any](ctx context.Context, request func() (T, error)) (T, error)
 }
 
 // ErrNoFence: a storage lets two processes create one object.
-var ErrNoFence = errors.New("of two processes that create one object not exactly one succeeds: it does not honour If-None-Match, so two machines could continue one task")
+var ErrNoFence = errors.New("of two processes that create one object not exactly one succeeds: it does not honour " +
+	"If-None-Match, so two machines could continue one task")
 
 // Check finds out whether a bucket can keep tasks: it races two creations of one object, of which exactly one may
 // succeed, and removes the object.

@@ -78,7 +78,6 @@ func (f *family) recordBefore(task string, had state.Used) {
 	f.spent[task] = state.Used{}
 }
 
-// othersAtWork reports whether any subagent but one is at work.
 func (f *family) othersAtWork(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -166,8 +166,10 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := t.Ledger.Record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, Learned: j.Learned, Tried: notice.Tried(t.Place.Dir, path), Card: card, By: j.By,
 		Discarded: ranges, Tokens: t.Ledger.State().RangeTokens(ranges),
-		FromCommit: string(w.Source.ID), ToCommit: string(w.Plan.Target), Base: string(w.Base), Overwrite: j.Overwrite, Plan: w.Plan.Hash, Jobs: ended,
-		Git: moves, Backward: t.Ledger.State().Steps.OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
+		FromCommit: string(w.Source.ID), ToCommit: string(w.Plan.Target), Base: string(w.Base), Overwrite: j.Overwrite,
+		Plan: w.Plan.Hash, Jobs: ended,
+		Git: moves, Backward: t.Ledger.State().Steps.OnPath(to, from),
+		Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
 	}); err != nil {
 		return err
 	}
@@ -201,15 +203,17 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	}
 	done := &op.JumpDone{
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
-		Reverted: notice.FirstN(notice.Paths(m.Changed), notice.MaxListed), NReverted: len(m.Changed), Deleted: notice.Deleted(notice.FirstN(m.Changed, notice.MaxListed)),
-		Kept: notice.Skips(notice.FirstN(m.Kept, notice.MaxListed)), NKept: len(m.Kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
+		Reverted: notice.FirstN(notice.Paths(m.Changed), notice.MaxListed), NReverted: len(m.Changed),
+		Deleted: notice.Deleted(notice.FirstN(m.Changed, notice.MaxListed)),
+		Kept:    notice.Skips(notice.FirstN(m.Kept, notice.MaxListed)), NKept: len(m.Kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
 		LostAttributes: notice.Skips(notice.FirstN(m.Lost, notice.MaxListed)), Saved: j.FromCommit, Abandoned: t.Place.Abandon,
 	}
 	if string(m.After.Commit) != j.ToCommit {
 		done.Base, done.Tree = string(m.After.Commit), m.After.Tree
 	}
 	effects, told := subagentsIn(t.Place, discarded)
-	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), t.Ledger.State().Carried), told, notice.WordsOfLeft, t.Ledger.Counter.Count)
+	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), t.Ledger.State().Carried), told,
+		notice.WordsOfLeft, t.Ledger.Counter.Count)
 	since, err := t.Ledger.StepEndedAt(j.To)
 	if err != nil {
 		return err
@@ -227,12 +231,16 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	done.IgnoredGone = notice.FirstN(workspace.IgnoredGone(t.Place.Dir, discarded), notice.MaxListed)
 	left := t.Ledger.State().Discarded(j.To)
 	done.Compacted = len(left) > 0 && len(t.Ledger.State().Steps.Uncompacted(left)) == 0
-	done.Notice = notice.Jump(t.Place.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.Ledger.State(), j.To, j.From), t.Ledger.State().Steps.Valid())
-	done.Notice += t.liveAgain(j) + notice.TodosNow(t.Ledger.State().Todos, t.Ledger.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.Ledger.State().Subagents.BegunIn(left))
+	done.Notice = notice.Jump(t.Place.Dir, j.JumpIntended, done, m.Changed, discarded, effects,
+		notice.TriedFrom(t.Ledger.State(), j.To, j.From), t.Ledger.State().Steps.Valid())
+	done.Notice += t.liveAgain(j) + notice.TodosNow(t.Ledger.State().Todos, t.Ledger.State().Steps.At(j.To).Todos) +
+		notice.EndedSubagents(t.Ledger.State().Subagents.BegunIn(left))
 	if len(j.Jobs) > 0 {
-		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, notice.List(j.Jobs, len(j.Jobs)))
+		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To,
+			notice.List(j.Jobs, len(j.Jobs)))
 	}
-	if named := func(o op.Op) bool { b, ok := o.Body.(*op.TaskResumed); return ok && b.Dir != "" }; len(t.Ledger.State().Moved) > 0 && slices.ContainsFunc(discarded, named) {
+	named := func(o op.Op) bool { b, ok := o.Body.(*op.TaskResumed); return ok && b.Dir != "" }
+	if len(t.Ledger.State().Moved) > 0 && slices.ContainsFunc(discarded, named) {
 		done.Notice += "\n" + notice.Moved(t.Ledger.State().Moved[0], t.Place.Dir) // the system prompt names the first
 	}
 	if m.Theirs != nil { // one write: what was seen with the jump is not seen again
@@ -258,5 +266,6 @@ func (t *Task) liveAgain(j *state.Jumping) string {
 	for _, r := range t.Ledger.State().Steps.Ranges(again) {
 		where = append(where, r.String())
 	}
-	return fmt.Sprintf("\nYou are again in the states that the notes over ops %s describe: what they call falsified there holds again.", strings.Join(where, ", "))
+	return fmt.Sprintf("\nYou are again in the states that the notes over ops %s describe: what they call falsified "+
+		"there holds again.", strings.Join(where, ", "))
 }

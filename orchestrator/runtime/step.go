@@ -136,7 +136,6 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// dropJump drops the pending jump and notifies the model.
 func (t *Task) dropJump(ctx context.Context, why string) error {
 	return t.Ledger.Record(ctx, dropped(t.Ledger.State().Jump.Pending, why)...)
 }
@@ -157,7 +156,10 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	if err := t.Ledger.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail, Limit: act.Reached})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Limit: act.Reached, Detail: t.Ledger.Journal.RedactText(act.Detail), Answer: t.Ledger.State().Said.Answer, Learned: t.Ledger.State().Turn.Learned}, nil
+	return Outcome{
+		Reason: act.Reason, Limit: act.Reached, Detail: t.Ledger.Journal.RedactText(act.Detail),
+		Answer: t.Ledger.State().Said.Answer, Learned: t.Ledger.State().Turn.Learned,
+	}, nil
 }
 
 // leaveOpen ends the process's work on a turn that waits for an answer.
@@ -283,7 +285,10 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		if errors.Is(context.Cause(asking), notice.ErrTimeUp) {
 			f.Err = notice.ErrTimeUp
 		}
-		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
+		rec := &op.ModelFailed{
+			Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial,
+			Overflow: f.Kind == model.FaultOverflow,
+		}
 		if rec.Wait = t.waitAfter(f); rec.Wait != nil && streamed {
 			t.opts.Callbacks.Delta(model.Delta{Restart: true})
 		}

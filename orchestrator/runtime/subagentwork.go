@@ -64,7 +64,6 @@ func (w *working) Work(ctx context.Context) (subagent.End, error) {
 	return end, err
 }
 
-// endOf returns the result of the work, as the model sees it.
 func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) subagent.End {
 	answer := strings.TrimSpace(out.Answer)
 	if w.child.Ledger.State().Last == w.from || b.Usage == (op.Usage{}) {
@@ -150,7 +149,8 @@ func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	case len(changes) == 0:
 		sb.WriteString(" It changed no file there.")
 	case patch.Len() > maxSubagentPatch:
-		fmt.Fprintf(sb, " Its changes to %s are too long to be shown (%d bytes of patch): %s.", quote.Number(len(changes), "file"), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
+		fmt.Fprintf(sb, " Its changes to %s are too long to be shown (%d bytes of patch): %s.",
+			quote.Number(len(changes), "file"), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
 	default:
 		fmt.Fprintf(sb, " Its changes to %s, which 'git apply' takes:\n%s", quote.Number(len(changes), "file"), patch.String())
 	}

@@ -442,7 +442,8 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	}
 	undo = append(undo, mem.Close)
 	tools, err := toolset.New(toolset.Options{
-		Own: o.Tools, Sources: o.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: place.Sandbox.Get, Redactor: ledger.Journal.Redactor(),
+		Own: o.Tools, Sources: o.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count,
+		Sandbox: place.Sandbox.Get, Redactor: ledger.Journal.Redactor(),
 	})
 	if err != nil {
 		return nil, err

@@ -85,7 +85,6 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 	return f
 }
 
-// stepMark is the line that ends a step in the context.
 func (f *features) stepMark(id int) string {
 	return fmt.Sprintf("[step %d]", id) + f.mail.StepMark(id) + f.research.CiteLine(id)
 }

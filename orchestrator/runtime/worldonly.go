@@ -14,7 +14,8 @@ import (
 // is one that workspace.Resolve takes. The next request informs the model; if nothing moves,
 // nothing is recorded. After a crash the intent has no result: the process that opens the task
 // next reports what happened.
-func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (res worldstate.Result, err error) {
+func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (
+	res worldstate.Result, err error) {
 	defer func() {
 		if err != nil && t.hold.made { // a resume must be refused as before
 			os.Remove(t.Place.Dir) // fails where anything is in it

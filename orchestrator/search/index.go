@@ -65,7 +65,6 @@ func Remove(h taskdir.Home) (err error) {
 	return err
 }
 
-// open opens the index, and creates it if there is none.
 func open(ctx context.Context, h taskdir.Home) (*index, error) {
 	f, err := os.OpenFile(path(h), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -153,7 +152,6 @@ func (x *index) update(ctx context.Context, progress func(read, of int)) error {
 	return nil
 }
 
-// tasks returns what the index knows of each task.
 func (x *index) tasks(ctx context.Context) (all []row, err error) {
 	rows, err := x.db.QueryContext(ctx, "SELECT "+columns+" FROM tasks")
 	if err != nil {

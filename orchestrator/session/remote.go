@@ -99,7 +99,6 @@ func (s *Service) Learn(ctx context.Context, b bucket.Bucket, dir string) (_ *Se
 	return s.At(h), err
 }
 
-// learn copies an object to a file.
 func learn(ctx context.Context, b bucket.Bucket, name, to string) error {
 	if _, err := os.Lstat(to); err == nil || ctx.Err() != nil {
 		return ctx.Err()

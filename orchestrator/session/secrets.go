@@ -92,7 +92,6 @@ func WithoutSecrets(text string, known []redact.Secret) string {
 	return redact.ReplaceMarkers(text, func(string) string { return "redacted" })
 }
 
-// unknownTo returns the names that a task has not recorded.
 func unknownTo(st *state.State, names []string) []string {
 	var more []string
 	for _, name := range names {

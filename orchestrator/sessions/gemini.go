@@ -160,7 +160,6 @@ func (r *geminiReader) replace(i int, m geminiMessage) {
 	}
 }
 
-// steps makes a step of each reply.
 func (r *geminiReader) steps() error {
 	step := make([]int, len(r.messages)) // the last step up to each message
 	var said []string

@@ -359,7 +359,6 @@ func (s *Session) eachMessage(o *object, visit func(message []byte) error) error
 // errField: a field has another type than in the known format.
 var errField = errors.New("a field of another type")
 
-// decode reads a line into v.
 func decode(line []byte, v any) error {
 	if err := json.Unmarshal(line, v); err != nil {
 		return fmt.Errorf("%w (%v)", errField, err)
@@ -401,7 +400,6 @@ func major(agent Agent, version, known string) error {
 	return nil
 }
 
-// begin adds a step.
 func (s *Session) begin(parent int, said []string) *Step {
 	s.Steps = append(s.Steps, Step{Parent: parent, Said: said})
 	return &s.Steps[len(s.Steps)-1]

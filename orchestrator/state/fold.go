@@ -41,7 +41,6 @@ func Fold(s *State, o op.Op) error {
 	return nil
 }
 
-// place assigns o to its step.
 func (s *State) place(o op.Op) error {
 	switch {
 	case o.Step < s.Steps.Len():
@@ -179,7 +178,8 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.Answered = s.Turn.Answered && !b.GoOn
 	case *op.NoticeGiven:
 		s.Turn.Quarter = max(s.Turn.Quarter, b.Quarter)
-	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.ReflectAsked, *op.OutputKept, *op.InboxRead, *op.LogRecovered, *op.LogSealed, nil:
+	case *op.QuestionAsked, *op.QuestionAnswered, *op.ResearchDone, *op.ReflectAsked, *op.OutputKept, *op.InboxRead,
+		*op.LogRecovered, *op.LogSealed, nil:
 		// The others change the context, the questions or the research only, if anything.
 	default:
 		return fmt.Errorf("%w: Fold does not handle %s", ErrStream, b.Kind())

@@ -59,7 +59,10 @@ const (
 )
 
 func (s *State) check(seq uint64, b *op.CheckRan) {
-	run := GoalRun{Seq: seq, Step: s.Current, World: s.Steps.At(s.Current).World, Passed: b.Passed, Asked: b.Asked, Fast: b.Millis < fastCheck, Rating: b.Rated()}
+	run := GoalRun{
+		Seq: seq, Step: s.Current, World: s.Steps.At(s.Current).World, Passed: b.Passed, Asked: b.Asked,
+		Fast: b.Millis < fastCheck, Rating: b.Rated(),
+	}
 	s.Goal.InWorld = cmp.Or(b.InWorld, s.Goal.InWorld)
 	s.Goal.Changed = WithNames(s.Goal.Changed, b.Changed)
 	for _, c := range b.Checks {
@@ -99,16 +102,18 @@ func (s *State) stuck(lim Limits) (act Action, ok bool) {
 	switch {
 	case lim.Present && !g.Meant && len(g.Runs) == 1 && g.Runs[0].Passed && !g.Runs[0].Asked:
 		const passes = "the check passes already, before anything was done"
-		return Action{Kind: ActAskUser, Question: strings.ToUpper(passes[:1]) + passes[1:] + ". Is that meant? (no ends the turn)", Refusable: true, Reason: "stuck", Detail: passes}, true
+		question := strings.ToUpper(passes[:1]) + passes[1:] + ". Is that meant? (no ends the turn)"
+		return Action{Kind: ActAskUser, Question: question, Refusable: true, Reason: "stuck", Detail: passes}, true
 	case g.Back && better:
-		return Action{Kind: ActReturn, Step: run.Step, Detail: fmt.Sprintf("the checks got no better; the check was best at step %d: %s", run.Step, run.Rating)}, true
+		why := fmt.Sprintf("the checks got no better; the check was best at step %d: %s", run.Step, run.Rating)
+		return Action{Kind: ActReturn, Step: run.Step, Detail: why}, true
 	case g.Strategies < maxStrategies && (g.Stale >= maxStale || g.Unmet >= MaxUnmet):
 		if !better { // it goes on from here
 			run.Step = s.Current
 		}
 		return Action{Kind: ActReflect, Step: run.Step, Reason: op.ByGoal}, true
 	case g.Unmet >= MaxUnmet:
-		return Action{Kind: ActEndTurn, Reason: "stuck", Detail: fmt.Sprintf("the check failed %d times in a row although nothing had changed", g.Unmet)}, true
+		return endTurn("stuck", "the check failed %d times in a row although nothing had changed", g.Unmet), true
 	}
 	return Action{}, false
 }
@@ -170,7 +175,8 @@ func (s *State) withGoal(act Action, lim Limits) Action {
 		return Action{Kind: ActCheck, Reason: LastCheck}
 	}
 	if run, ok := s.best(); ok {
-		return Action{Kind: ActReturn, Step: run.Step, Detail: fmt.Sprintf("the check was best at step %d: %s", run.Step, run.Rating)}
+		why := fmt.Sprintf("the check was best at step %d: %s", run.Step, run.Rating)
+		return Action{Kind: ActReturn, Step: run.Step, Detail: why}
 	}
 	return act
 }

@@ -134,7 +134,8 @@ func next(s *State, lim Limits) Action {
 		switch {
 		case act.Reason != "done":
 		case len(s.Goal.Until) > 0 && !s.Steps.At(s.Current).Saved:
-			return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf("the check cannot run, since step %d has no checkpoint: %s", s.Current, s.Steps.At(s.Current).NoCheckpoint)}
+			return endTurn("failed", "the check cannot run, since step %d has no checkpoint: %s", s.Current,
+				s.Steps.At(s.Current).NoCheckpoint)
 		case s.checkDue(true, false) && lim.TimeUp && !s.Goal.fast():
 			act = Action{Kind: ActEndTurn, Reason: "limit"}
 			act.Reached, act.Detail = overBudget(s, lim)
@@ -192,16 +193,21 @@ func Dollars(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
+func endTurn(reason, format string, args ...any) Action {
+	return Action{Kind: ActEndTurn, Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
 // endOfAnswer ends a turn in which the agent answered. An empty answer, or one that the
 // provider cut off, does not count.
 func endOfAnswer(t Turn) Action {
 	switch {
 	case t.Finish == op.FinishLength:
-		return Action{Kind: ActEndTurn, Reason: "limit", Detail: fmt.Sprintf("the provider cut the answer off at its token limit, %d times in a row", max(t.Empties, 1))}
+		return endTurn("limit", "the provider cut the answer off at its token limit, %d times in a row",
+			max(t.Empties, 1))
 	case t.Finish == "content_filter":
-		return Action{Kind: ActEndTurn, Reason: "failed", Detail: "the provider's content filter cut the answer off"}
+		return endTurn("failed", "the provider's content filter cut the answer off")
 	case t.Empty:
-		return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf("the model gave an empty or unreadable answer, %d times in a row", max(t.Empties, 1))}
+		return endTurn("failed", "the model gave an empty or unreadable answer, %d times in a row", max(t.Empties, 1))
 	}
 	return Action{Kind: ActEndTurn, Reason: "done"}
 }

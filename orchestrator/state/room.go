@@ -120,8 +120,9 @@ func (s *State) tooLarge(why string) Action {
 		window = fmt.Sprintf("%d tokens", s.Pressure.Window)
 	}
 	return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf(
-		"the request does not fit the model's context window, %s: the context has about %d tokens, the model's window is %s, and the provider says %q. "+
-			"Continue with a model of a larger window or from an earlier step; if the size is not the reason, the server or a gateway before it limits requests",
+		"the request does not fit the model's context window, %s: the context has about %d tokens, the model's "+
+			"window is %s, and the provider says %q. Continue with a model of a larger window or from an earlier "+
+			"step; if the size is not the reason, the server or a gateway before it limits requests",
 		why, s.Context.Tokens, window, s.Pressure.Refusal)}
 }
 

@@ -8,10 +8,8 @@ type tokenSums struct {
 	Sums []uint64
 }
 
-// add appends the count of the next operation.
 func (t *tokenSums) add(tok uint64) { t.Sums = append(t.Sums, t.upTo(uint64(len(t.Sums)))+tok) }
 
-// upTo returns the sum of the first n counts.
 func (t *tokenSums) upTo(n uint64) uint64 {
 	if n == 0 {
 		return 0

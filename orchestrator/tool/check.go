@@ -44,13 +44,11 @@ func decode(text string) (any, error) {
 	return v, nil
 }
 
-// around returns the text near a byte offset.
 func around(text string, at int) string {
 	const reach = 12
 	return strings.ToValidUTF8(text[max(0, min(at, len(text))-reach):min(len(text), at+reach)], "")
 }
 
-// wholeNumbers makes whole numbers integers.
 func wholeNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -92,7 +92,6 @@ func findNames(ctx context.Context, places []string, missing map[inode]int) {
 	}
 }
 
-// identity returns a file's inode and the number of its names.
 func identity(info fs.FileInfo) (inode, uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

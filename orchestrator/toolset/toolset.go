@@ -117,7 +117,6 @@ func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
 	return news, nil
 }
 
-// describe makes r the set's registry.
 func (s *Set) describe(r *tool.Registry) error {
 	var specs []model.ToolSpec
 	sum := 0

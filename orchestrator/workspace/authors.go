@@ -37,7 +37,6 @@ type authors struct {
 // changes with theirs.
 const often = 2
 
-// reset begins with a new snapshot.
 func (a *authors) reset(now time.Time) {
 	a.begun, a.noted, a.crashed, a.tools, a.since = 0, 0, false, nil, now
 }

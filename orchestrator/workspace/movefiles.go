@@ -71,7 +71,6 @@ func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *Rest
 	return w, nil
 }
 
-// editsToKeep returns the changes that a jump or a restore to a step keeps.
 func (p *Place) editsToKeep(step int, overwrite bool) ([]worldstate.Edit, error) {
 	if overwrite {
 		return nil, nil
@@ -342,7 +341,6 @@ func (p *Place) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op
 	return p.Record(ctx, b, theirs) // in this order: b may forget the changes before it
 }
 
-// resultOf begins the result of a restore that was intended.
 func resultOf(r *op.RestoreIntended) *op.WorldRestored {
 	return &op.WorldRestored{From: r.FromCommit, To: r.ToCommit, ToStep: r.ToStep, Paths: r.Paths, By: r.By}
 }

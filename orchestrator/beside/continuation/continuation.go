@@ -115,7 +115,6 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 	return p, nil
 }
 
-// callsOf lists the calls of each step.
 func callsOf(svc *session.Service, task string) (map[int][]string, error) {
 	ids, open := map[int][]string{}, []string(nil)
 	err := svc.Ops(task, 0, func(o op.Op) error {

@@ -66,11 +66,11 @@ func (r repo) git(ctx context.Context, args ...string) (string, error) {
 	return worldstate.GitCommand{Top: r.top}.Run(ctx, args...)
 }
 
-// check returns why the repository cannot move.
 func (r repo) check(ctx context.Context, step int) error {
 	switch during := r.From.During; {
 	case r.To.Unread+r.To.During != "":
-		return fmt.Errorf("step %d ended with a state that git cannot be moved into (%s); jump to another step, or without git", step, cmp.Or(r.To.During, r.To.Unread))
+		return fmt.Errorf("step %d ended with a state that git cannot be moved into (%s); jump to another step, "+
+			"or without git", step, cmp.Or(r.To.During, r.To.Unread))
 	case during == "bisect":
 		return errors.New("it is in the middle of a bisect; run 'git bisect reset', then jump again")
 	case during != "":
@@ -135,7 +135,8 @@ func (r repo) updates() string {
 func Words(m op.GitMove) string {
 	text := fmt.Sprintf("%sHEAD %s -> %s", workspace.GitIn(m.Dir), m.From, m.To)
 	for _, name := range m.Branches {
-		text += fmt.Sprintf("; %s %.7s -> %.7s", strings.TrimPrefix(name, "refs/heads/"), cmp.Or(m.From.Ref(name), "none"), cmp.Or(m.To.Ref(name), "none"))
+		text += fmt.Sprintf("; %s %.7s -> %.7s", strings.TrimPrefix(name, "refs/heads/"),
+			cmp.Or(m.From.Ref(name), "none"), cmp.Or(m.To.Ref(name), "none"))
 	}
 	if m.From.Staged != m.To.Staged {
 		text += fmt.Sprintf("; staged files %d -> %d", strings.Count(m.From.Staged, "\x00"), strings.Count(m.To.Staged, "\x00"))

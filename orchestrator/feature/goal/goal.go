@@ -220,7 +220,6 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// tail returns the last lines of an output.
 func tail(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	lines = lines[max(0, len(lines)-maxLines):]
@@ -258,17 +257,21 @@ func words(b *op.CheckRan, reads []string) string {
 	rating := b.Rated()
 	switch {
 	case b.First && b.Passed:
-		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It passes already, before any change. It must still pass when you say that you are done.", commands(b))
+		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It passes already, before any change. It must still "+
+			"pass when you say that you are done.", commands(b))
 		return sb.String()
 	case b.First:
-		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It runs in a copy of the directory when you say that you are done, and the task is done when it passes. At the beginning it fails (%s):", commands(b), rating)
+		fmt.Fprintf(&sb,
+			"The goal of this task has a check: %s. It runs in a copy of the directory when you say that you are "+
+				"done, and the task is done when it passes. At the beginning it fails (%s):", commands(b), rating)
 	case b.Passed || !b.Asked && b.Broke == nil:
 		return ""
 	case !b.Asked:
 		sb.WriteString(brokeWords(b.Broke))
 		return sb.String()
 	case b.Refused:
-		fmt.Fprintf(&sb, "The task is not done: files that the check reads differ from the beginning, and may not be changed: %s. Restore them. ", strings.Join(reads, ", "))
+		fmt.Fprintf(&sb, "The task is not done: files that the check reads differ from the beginning, and may not be "+
+			"changed: %s. Restore them. ", strings.Join(reads, ", "))
 		fallthrough
 	default:
 		fmt.Fprintf(&sb, "The check of the goal ran and did not pass (%s). Go on until it passes. If it cannot pass, say why.", rating)

@@ -78,15 +78,15 @@ type output struct {
 
 // describe adds to an input what every event has. It reads the task's state, which a goroutine in the background may not.
 func (r *Runner) describe(event string, input map[string]any) map[string]any {
-	opened, mode := &r.place.State().Opened, r.mode()
+	opened, mode := &r.place.State().Opened, string(r.mode())
+	claudes := map[string]string{"ask": "default", "edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}
 	session := r.place.ID // a new task has recorded nothing yet
 	if parent := opened.ParentTask(); parent != "" {
 		session, input["agent_id"], input["agent_type"] = parent, r.place.ID, opened.ParentAgent()
 	}
 	maps.Copy(input, map[string]any{
 		"session_id": session, "transcript_path": filepath.Join(r.place.Home.Task(r.place.ID), "ops"), "cwd": r.place.Dir,
-		"permission_mode": cmp.Or(map[approval.Mode]string{"ask": "default", "edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}[mode], string(mode)),
-		"hook_event_name": event,
+		"permission_mode": cmp.Or(claudes[mode], mode), "hook_event_name": event,
 	})
 	return input
 }
@@ -141,7 +141,10 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 		s.ask = asked
 		environ = append(env.Sandbox.ProjectEnviron(environ, guard.Grants{}), "CLAUDE_PROJECT_DIR="+r.place.Dir)
 	}
-	res, err := shell.Run(ctx, env, shell.Exec{Name: "The hook", Path: "/bin/sh", Args: []string{"sh", "-c", h.Command}, Stdin: append(data, '\n'), Timeout: h.Timeout, Env: environ})
+	res, err := shell.Run(ctx, env, shell.Exec{
+		Name: "The hook", Path: "/bin/sh", Args: []string{"sh", "-c", h.Command}, Stdin: append(data, '\n'),
+		Timeout: h.Timeout, Env: environ,
+	})
 	out, stderr := strings.TrimSpace(res.Stdout), strings.TrimSpace(res.Stderr)
 	switch {
 	case err != nil || res.Exit == nil:
@@ -204,7 +207,9 @@ func (r *Runner) Check(ctx context.Context, c *gate.Call) ([]op.Body, error) {
 // written files.
 func (r *Runner) After(ctx context.Context, c *gate.Call, res *tool.Result) (ran bool) {
 	event, name := postToolUse, ""
-	in := map[string]any{"tool_use_id": c.ID, "tool_response": map[string]any{"stdout": cmp.Or(res.Stdout, res.Text), "stderr": res.Stderr, "interrupted": ctx.Err() != nil}}
+	response := map[string]any{"stdout": cmp.Or(res.Stdout, res.Text), "stderr": res.Stderr}
+	response["interrupted"] = ctx.Err() != nil
+	in := map[string]any{"tool_use_id": c.ID, "tool_response": response}
 	if res.IsError {
 		event = postFailure
 		in["error"] = res.Text

@@ -100,7 +100,8 @@ func (js *Jobs) Begin(s tool.JobStart) (string, error) {
 		running := false
 		end, err := s.Run(ctx, jobWriter{js, j}, func(p op.ToolStarted) error {
 			err := js.ledger.Journal.Post(context.WithoutCancel(ctx), &op.JobStarted{
-				Job: j.ID, Call: s.Call, Command: s.Command, Timeout: int(s.Timeout / time.Second), PID: p.PID, StartTime: p.StartTime, BootID: p.BootID})
+				Job: j.ID, Call: s.Call, Command: s.Command, Timeout: int(s.Timeout / time.Second), PID: p.PID,
+				StartTime: p.StartTime, BootID: p.BootID})
 			running = err == nil
 			if running {
 				began <- nil
@@ -129,7 +130,6 @@ func (js *Jobs) forget(j *job) {
 	js.list = slices.DeleteFunc(js.list, func(o *job) bool { return o == j })
 }
 
-// enter adds a job, before it runs.
 func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()

@@ -39,7 +39,8 @@ func (js *Jobs) CloseLost(ctx context.Context) error {
 			continue
 		}
 		if err := js.closeLost(ctx, r, fmt.Sprintf(
-			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, quote.OneLine(r.Command, notice.MaxDelivered))); err != nil {
+			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job,
+			quote.OneLine(r.Command, notice.MaxDelivered))); err != nil {
 			return err
 		}
 	}

@@ -69,8 +69,8 @@ type taskOutput struct{ jobs *Jobs }
 func (taskOutput) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "TaskOutput",
-		Description: fmt.Sprintf("Return the output of a background command, standard output and standard error combined, and its status. Without from, returns the last %d bytes; "+
-			"the result names the byte to continue from.", defaultOutputBytes),
+		Description: fmt.Sprintf("Return the output of a background command, standard output and standard error "+
+			"combined, and its status. Without from, returns the last %d bytes; the result names the byte to continue from.", defaultOutputBytes),
 		Schema: tool.Params(
 			taskID(),
 			tool.Optional("from", tool.Int("Byte to start at; a negative number counts from the end.", -1<<40, 1<<40)),
@@ -116,7 +116,8 @@ func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	notes := []string{fmt.Sprintf("%s %s", a.TaskID, StatusOf(out.Job)), fmt.Sprintf("bytes %d to %d shown; from %d continues", out.From, out.Next, out.Next)}
+	shown := fmt.Sprintf("bytes %d to %d shown; from %d continues", out.From, out.Next, out.Next)
+	notes := []string{fmt.Sprintf("%s %s", a.TaskID, StatusOf(out.Job)), shown}
 	if out.Dropped > 0 {
 		notes = append(notes, fmt.Sprintf("the last %d bytes were not kept", out.Dropped))
 	}
@@ -132,7 +133,8 @@ type taskStop struct{ jobs *Jobs }
 
 // Spec: it ends only what this task began, so it needs no approval.
 func (taskStop) Spec() tool.Spec {
-	return tool.Spec{Name: StopName, Description: "End a background command and all processes it started.", Schema: tool.Params(taskID()), ReadOnly: true}
+	const about = "End a background command and all processes it started."
+	return tool.Spec{Name: StopName, Description: about, Schema: tool.Params(taskID()), ReadOnly: true}
 }
 
 func (t taskStop) Call(ctx context.Context, _ *tool.Env, args json.RawMessage) (tool.Result, error) {

@@ -74,7 +74,8 @@ func (s *Sender) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
 	}
 	if n, most := s.place.Journal.Count(m.Message), note.BlockCap(st.Model.EAS); n > most {
-		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
+		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write "+
+			"long texts to a file and name it", n, most)
 	}
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + quote.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
 }

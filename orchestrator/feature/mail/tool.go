@@ -100,7 +100,8 @@ func (dmail) Spec() tool.Spec {
 	return tool.Spec{
 		Name: markName, Description: strings.TrimSpace(dmailText),
 		Schema: tool.Params(
-			tool.Required("action", tool.OneOf("checkpoint: number the end of this step. send: send a D-Mail to a checkpoint.", "checkpoint", "send")),
+			tool.Required("action", tool.OneOf("checkpoint: number the end of this step. send: send a D-Mail to "+
+				"a checkpoint.", "checkpoint", "send")),
 			tool.Optional("checkpoint_id", tool.Int("With send: the number of the checkpoint.", 0, maxStep)),
 			tool.Optional("message", tool.Text("With send: "+strings.ToLower(messageText[:1])+messageText[1:])),
 			tool.Optional("restore_files", tool.Bool("With send: "+strings.ToLower(restoreText[:1])+restoreText[1:])),

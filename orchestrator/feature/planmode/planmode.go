@@ -28,8 +28,8 @@ const By = "mode:plan"
 
 const begun = "[plan mode] The user wants a plan before anything is changed. Until the user ends plan mode, only calls that read and ask run: " +
 	"reading and searching files, commands that change nothing such as git log, read-only subagents, AskUser. All other calls are refused. " +
-	"Do not try to carry the plan out. End your turn with the plan as your answer: what to change, in which files, in which order, and how to check it. " +
-	"The user then accepts, edits or rejects it."
+	"Do not try to carry the plan out. End your turn with the plan as your answer: what to change, in which files, " +
+	"in which order, and how to check it. The user then accepts, edits or rejects it."
 
 // Set returns the operation by which the mode changes: was and plan say whether the agent only plans, before and
 // after; mode is the approval mode from then on, empty if it stays.
@@ -67,8 +67,9 @@ func Check(on func() bool) gate.Check {
 		if why == "" {
 			return nil, nil
 		}
-		return c.Refuse(fmt.Sprintf("%s was not run: the task is in plan mode, and %s. Read what you need by other calls, and end your turn with the plan as your answer; "+
-			"calls that change something run once the user has accepted it.", c.Name, why), &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: By}), nil
+		return c.Refuse(fmt.Sprintf("%s was not run: the task is in plan mode, and %s. Read what you need by other "+
+			"calls, and end your turn with the plan as your answer; calls that change something run once the user "+
+			"has accepted it.", c.Name, why), &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: By}), nil
 	}
 }
 
@@ -96,7 +97,8 @@ func changes(c *gate.Call) string {
 		return "it ends a command"
 	case s.Command != "":
 		if !shell.ReadsOnly(gate.TextArg(c.Input, s.Command)) {
-			return "the command is not known to change nothing: those that run are pipes and lists of programs such as ls, cat, head, grep, rg, find, wc, git log, git diff, go doc, without redirections to files, variables or substitutions"
+			return "the command is not known to change nothing: those that run are pipes and lists of programs such " +
+				"as ls, cat, head, grep, rg, find, wc, git log, git diff, go doc, without redirections to files, variables or substitutions"
 		}
 	case s.Delegates && !s.ReadOnly:
 		return "this subagent can change files: use a read-only one, without isolation"

@@ -76,7 +76,8 @@ func (d *Desk) Asks() bool { return d.when == Wait || d.when == Stop }
 // present, until its context ends; it returns false without an answer. nil: no user is present, and the task gives
 // up its directory meanwhile, with own, the hold of the subagent that asks. ok is false if there is no answer. If
 // the program is asked to stop, or is to stop when asked, the error is ErrOpen.
-func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, own *taskdir.LiveDir, here func(context.Context) (op.Answer, bool)) (a op.Answer, ok bool, err error) {
+func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, own *taskdir.LiveDir,
+	here func(context.Context) (op.Answer, bool)) (a op.Answer, ok bool, err error) {
 	d.asking.Lock()
 	defer d.asking.Unlock()
 	if ctx.Err() != nil {

@@ -138,13 +138,10 @@ func leftPaths(st *state.State) (out []string) {
 	return out
 }
 
-// Outline implements record.
 func (a *Agent) Outline(from int) string { return notice.Outline(a.ledger.State(), from) }
 
-// Open implements record.
 func (a *Agent) Open(seq uint64, from int) (string, error) { return a.memory.Reopen(seq, from) }
 
-// Cards implements record.
 func (a *Agent) Cards(ctx context.Context, query string) (string, error) {
 	text, _, err := a.memory.Query(ctx, query)
 	return text, err
@@ -221,7 +218,6 @@ func complete(ctx context.Context, m model.Model, r request, calls int, messages
 	return m.Ask(ctx, model.Request{Purpose: model.PurposeReflect, Turn: r.Turn + calls, Messages: messages, Tools: tools()}, nil)
 }
 
-// tools are the Reflect-Agent's tools.
 func tools() []model.ToolSpec {
 	return []model.ToolSpec{
 		{Name: "outline", Description: "List the steps of the task from one on.",

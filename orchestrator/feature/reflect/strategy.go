@@ -55,7 +55,6 @@ func askText(r request) string {
 		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(maxLookups))
 }
 
-// quoted lists texts of the record, one a line.
 func quoted(texts []string) string {
 	lines := []string{}
 	for _, text := range texts {
@@ -121,7 +120,8 @@ func (s Strategy) Text(r request) string {
 	switch {
 	case len(s.Plan) > 0:
 	case r.Checks != nil:
-		sb.WriteString("\nOnly the user can answer this, and may not be there. Go on without it as far as you can, and ask it at the end: " + s.Question)
+		sb.WriteString("\nOnly the user can answer this, and may not be there. Go on without it as far as you can, " +
+			"and ask it at the end: " + s.Question)
 	default:
 		sb.WriteString("\nThe user is asked: " + s.Question)
 	}

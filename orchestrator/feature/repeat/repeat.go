@@ -154,13 +154,15 @@ func (r earlier) where() string {
 // refusal returns the result of a call that was not run: why, and the alternatives.
 func (r earlier) refusal(name string) string {
 	if r.streak() {
-		return fmt.Sprintf("Not run: this same %s call was made %d times in a row. It runs again after any other call: look at what it has changed, or change the arguments.", name, min(r.row, loop.StreakBlockAt-1))
+		return fmt.Sprintf("Not run: this same %s call was made %d times in a row. It runs again after any other "+
+			"call: look at what it has changed, or change the arguments.", name, min(r.row, loop.StreakBlockAt-1))
 	}
 	text := fmt.Sprintf("Not run: this same %s call was made %d times already in this state of the files, %s.", name, r.times, r.where())
 	if r.last != 0 {
 		text += fmt.Sprintf(" recall with op %d opens that result.", r.last)
 	}
-	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
+	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something " +
+		"else, or jump to another step; to wait for something outside, sleep first in the same command."
 }
 
 // reminderLead begins the line of a reminder.
@@ -170,7 +172,8 @@ const reminderLead = "\n[repeated] This same call"
 func (r earlier) reminder() string {
 	switch {
 	case loop.RemindsStreak(r.row + 1):
-		return fmt.Sprintf(reminderLead+" was made %d times in a row now. If it brings nothing new, do something else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
+		return fmt.Sprintf(reminderLead+" was made %d times in a row now. If it brings nothing new, do something "+
+			"else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
 	case r.times+1 < loop.RemindAt:
 		return ""
 	}

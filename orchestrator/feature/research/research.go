@@ -117,8 +117,10 @@ func (g *Guard) refusal(name string, missing []research.Subject) string {
 		}
 		fmt.Fprintf(&sb, ": investigate with subject %q", s.ID)
 	}
-	sb.WriteString("\nLook it up, then call investigate once for each, with what you found and the numbers of the operations that show it; then make this call again.")
-	if looks := g.citable(op.Range{First: g.place.State().Last - min(g.place.State().Last-1, maxLookedBack), Last: g.place.State().Last}); len(looks) > 0 {
+	sb.WriteString("\nLook it up, then call investigate once for each, with what you found and the numbers of the " +
+		"operations that show it; then make this call again.")
+	if looks := g.citable(op.Range{First: g.place.State().Last - min(g.place.State().Last-1, maxLookedBack),
+		Last: g.place.State().Last}); len(looks) > 0 {
 		fmt.Fprintf(&sb, " Of what you have seen so far you could cite %s.", strings.Join(looks, ", "))
 	}
 	return sb.String()
@@ -134,7 +136,8 @@ func (g *Guard) citable(r op.Range) []string {
 	for i, o := range ops {
 		if b, ok := o.Body.(*op.ToolReturned); ok {
 			if args, why := g.readOnlyResult(b, ops[:i]); why == "" {
-				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, quote.OneLine(tool.Display(op.Call{Name: b.Name, Args: args}, g.place.Dir), notice.MaxDelivered)))
+				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq,
+					quote.OneLine(tool.Display(op.Call{Name: b.Name, Args: args}, g.place.Dir), notice.MaxDelivered)))
 			}
 		}
 	}

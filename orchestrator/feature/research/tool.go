@@ -42,8 +42,9 @@ func (investigate) Spec() tool.Spec {
 	}
 	return tool.Spec{
 		Name: toolName,
-		Description: "Record what you found out about a new package, host or model name. Calls that install, reach or name one are refused until there is such a record. " +
-			"Look first (files, search, recall, a read-only command), then record the findings here. The tool itself looks nothing up.",
+		Description: "Record what you found out about a new package, host or model name. Calls that install, reach " +
+			"or name one are refused until there is such a record. Look first (files, search, recall, a read-only " +
+			"command), then record the findings here. The tool itself looks nothing up.",
 		Schema: tool.Params(
 			tool.Required("subject", tool.Text("The subject as the refusal names it: npm:left-pad, host:example.com, model:NAME.")),
 			tool.Required("question", tool.Text("What you wanted to find out.")),

@@ -81,7 +81,8 @@ type folder struct {
 func Read(config, home string, projects []string) (all []Skill) {
 	add := func(files fs.FS, root, project string, places ...string) {
 		for _, at := range places {
-			for _, s := range slices.Concat(folder{files, root, project, false}.read(at+"/skills", ""), folder{files, root, project, true}.read(at+"/commands", "")) {
+			for _, s := range slices.Concat(folder{files, root, project, false}.read(at+"/skills", ""),
+				folder{files, root, project, true}.read(at+"/commands", "")) {
 				i := slices.IndexFunc(all, func(o Skill) bool { return o.Name == s.Name && o.Err == nil })
 				if i >= 0 && s.Err == nil && all[i].Body == s.Body && all[i].Project == s.Project {
 					continue // .claude is often a link to .agents
@@ -102,7 +103,8 @@ func Read(config, home string, projects []string) (all []Skill) {
 		add(root.FS(), dir, dir, ".agents", ".claude")
 		root.Close()
 	}
-	return append(all, Skill{Name: "init", Description: "write or improve AGENTS.md, from the files and from what earlier tasks showed", Command: true, Body: initBody})
+	return append(all, Skill{Name: "init", Description: "write or improve AGENTS.md, from the files and from what " +
+		"earlier tasks showed", Command: true, Body: initBody})
 }
 
 // read returns what a directory holds; a missing one holds nothing. Commands in a directory below
@@ -195,7 +197,6 @@ func (s *Skill) read(files fs.FS, file string) error {
 // or a text with a colon.
 var plain = regexp.MustCompile(`(?m)^[\w-]+: +[^\s"'|>].*$`)
 
-// quoted puts the value of a plain line in quotes.
 func quoted(line string) string {
 	key, value, _ := strings.Cut(line, ":")
 	return fmt.Sprintf("%s: '%s'", key, strings.ReplaceAll(strings.TrimSpace(value), "'", "''"))

@@ -36,7 +36,6 @@ type Source struct {
 	refused string          // what the user said no to
 }
 
-// Tools implements tool.Source.
 func (s *Source) Tools(ctx context.Context) (out tool.Offer) {
 	now := make(map[string]bool)
 	tell := func(format string, args ...any) {
@@ -73,7 +72,8 @@ func (s *Source) Tools(ctx context.Context) (out tool.Offer) {
 	if out.Version = s.version; len(skills) > 0 {
 		text, cut := list(skills)
 		if cut > 0 {
-			tell("%d skills have %d bytes in each request: %d are named with a part of their description, or not at all.", len(skills), maxListBytes, cut)
+			tell("%d skills have %d bytes in each request: %d are named with a part of their description, "+
+				"or not at all.", len(skills), maxListBytes, cut)
 		}
 		out.Tools = []tool.Tool{opener{text, skills}}
 	}
@@ -134,7 +134,8 @@ func Question(skills []Skill) string {
 	}
 	text := sb.String()
 	if len(text) > maxQuestionBytes {
-		text = fmt.Sprintf("%s\n[%d bytes are left out. All of them: %s]\n", quote.CutBytes(text, maxQuestionBytes), len(text)-maxQuestionBytes, namesOf(skills))
+		text = fmt.Sprintf("%s\n[%d bytes are left out. All of them: %s]\n", quote.CutBytes(text, maxQuestionBytes),
+			len(text)-maxQuestionBytes, namesOf(skills))
 	}
 	return "The project brings texts that tell the agent what to do:\n" + tool.Visible(text) + "Use them, as they and the files beside them are now?"
 }
@@ -168,11 +169,11 @@ type opener struct {
 	skills []Skill
 }
 
-// Spec implements tool.Tool.
 func (o opener) Spec() tool.Spec {
 	return tool.Spec{
 		Name: ToolName, ReadOnly: true, Repeats: true,
-		Description: "Open a skill: instructions of the user or the project for a kind of work. Open it before such work begins, then follow it. The skills:\n" + strings.TrimSpace(o.list),
+		Description: "Open a skill: instructions of the user or the project for a kind of work. Open it before such " +
+			"work begins, then follow it. The skills:\n" + strings.TrimSpace(o.list),
 		Schema: tool.Params(
 			tool.Required("skill", tool.String("The skill's name.")),
 			tool.Optional("args", tool.Text("Arguments, if the skill has any.")),
@@ -180,7 +181,6 @@ func (o opener) Spec() tool.Spec {
 	}
 }
 
-// Call implements tool.Tool.
 func (o opener) Call(ctx context.Context, _ *tool.Env, raw json.RawMessage) (tool.Result, error) {
 	args, err := tool.Decode[struct{ Skill, Args string }](ctx, raw)
 	if err != nil {

@@ -90,16 +90,19 @@ func (t task) Spec() tool.Spec {
 	return tool.Spec{
 		Name: ToolName,
 		Description: "Delegate work to a subagent: an agent with a context of its own that knows only the prompt. Returns its last message. " +
-			"Use it for searches and for work that needs much reading, to keep your own context small. Read-only subagents can run in parallel: call them in one reply. " +
-			"A subagent works in your directory or, with isolation set to fork, in a copy; the changes in a copy are returned as a patch. Its calls need the same approvals as yours. " +
-			"The result names the subagent's task, which resume continues unless you have jumped back to before the step that started it.\nSubagents:\n" + strings.Join(lines, "\n"),
+			"Use it for searches and for work that needs much reading, to keep your own context small. Read-only " +
+			"subagents can run in parallel: call them in one reply. A subagent works in your directory or, with " +
+			"isolation set to fork, in a copy; the changes in a copy are returned as a patch. Its calls need the " +
+			"same approvals as yours. The result names the subagent's task, which resume continues unless you have " +
+			"jumped back to before the step that started it.\nSubagents:\n" + strings.Join(lines, "\n"),
 		Schema: tool.Params(
 			tool.Required("subagent", tool.OneOf("Name of the subagent.", names...)),
 			tool.Required("description", tool.Text("The work in three to five words, shown to the user.")),
 			tool.Required("prompt", tool.Text("What to do, everything the subagent needs to know, and what to report.")),
 			tool.Optional("resume", tool.Text("Task of an earlier subagent, which continues with its context.")),
 			tool.Optional("isolation", tool.OneOf("fork: work in a copy of the directory. Cannot be combined with resume.", fork)),
-			tool.Optional("run_in_background", tool.Bool("Return at once while the subagent works. Only for read-only subagents and forks. TaskOutput returns its answer, TaskStop ends it.")),
+			tool.Optional("run_in_background", tool.Bool("Return at once while the subagent works. Only for "+
+				"read-only subagents and forks. TaskOutput returns its answer, TaskStop ends it.")),
 		),
 		Delegates: true,
 	}
@@ -134,7 +137,8 @@ func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		Call: env.Call, Agent: a.Subagent, Description: a.Description, Prompt: a.Prompt, Resume: a.Resume, Fork: a.Isolation == fork,
 	}
 	if a.Background && !t.readOnly(a.Subagent) && !start.Fork {
-		return tool.Errorf("Task was not run: %s may change files, and you go on working in them. Let it work in the background with isolation fork, or wait for it.", a.Subagent), nil
+		return tool.Errorf("Task was not run: %s may change files, and you go on working in them. Let it work in the "+
+			"background with isolation fork, or wait for it.", a.Subagent), nil
 	}
 	if a.Background && env.Jobs == nil {
 		return tool.Errorf("Task was not run: there is nothing to run it in the background."), nil
@@ -186,6 +190,6 @@ func inBackground(ctx context.Context, env *tool.Env, a Args, sub Working) (tool
 		_, failed := sub.Work(over)
 		return tool.Errorf("Task was not run: %v.", err), failed
 	}
-	return tool.Textf("Started in the background as %s. TaskOutput shows its answer when it has ended, TaskStop ends it; it is ended when the task's program ends, "+
-		"and by a jump to a step before this one.", id), nil
+	return tool.Textf("Started in the background as %s. TaskOutput shows its answer when it has ended, TaskStop ends "+
+		"it; it is ended when the task's program ends, and by a jump to a step before this one.", id), nil
 }

@@ -53,8 +53,9 @@ func (setTodoList) Spec() tool.Spec {
 	item.Description = "One item."
 	return tool.Spec{
 		Name: "SetTodoList",
-		Description: "Maintain a todo list for work with several parts. todos replaces the whole list; [] clears it; without todos the call returns the list. " +
-			"Update it when you start or finish an item. A jump restores the list as it was at the target step.",
+		Description: "Maintain a todo list for work with several parts. todos replaces the whole list; [] clears it; " +
+			"without todos the call returns the list. Update it when you start or finish an item. A jump restores " +
+			"the list as it was at the target step.",
 		Schema: tool.Params(tool.Optional("todos", &jsonschema.Schema{
 			Type: "array", Description: "The whole list, in order. Omit it to read the list.",
 			Items: item, MaxItems: &most,

@@ -125,7 +125,8 @@ func denyText(f Facts) string {
 	if f.Edits && len(f.Autorun) == 0 {
 		want = "edits"
 	}
-	return fmt.Sprintf("%s was not run: this task runs in approval mode deny, so only read-only tools are allowed. A user can let it run in mode %s.", f.Tool, want)
+	return fmt.Sprintf("%s was not run: this task runs in approval mode deny, so only read-only tools are allowed. A "+
+		"user can let it run in mode %s.", f.Tool, want)
 }
 
 func ruled(r Rule, f Facts) Decision {

@@ -14,7 +14,8 @@ const launchers = "setarch i386 i686 x86_64 uname26 prlimit numactl runcon bwrap
 	"valgrind perf hyperfine entr screen tmux direnv rlwrap socat nc ncat netcat zip split sqlite3 psql mysql mariadb dc newgrp ifne mispipe pee " +
 	"fakechroot proot cgexec cpulimit torsocks torify tsocks proxychains proxychains4 eatmydata faketime catchsegv sem logsave " +
 	"watchexec nodemon concurrently cross-env dotenv ssh-agent gpg-agent ansible cmake ssh rsh mosh docker podman nerdctl kubectl lxc vagrant " +
-	"npx bunx pnpx npm pnpm yarn bun uv uvx pipx poetry pipenv pdm hatch rye conda mamba micromamba bundle nix nix-shell mise asdf rbenv pyenv volta corepack"
+	"npx bunx pnpx npm pnpm yarn bun uv uvx pipx poetry pipenv pdm hatch rye conda mamba micromamba bundle nix " +
+	"nix-shell mise asdf rbenv pyenv volta corepack"
 
 // launches reports whether a command starts programs that its words name.
 func launches(s shell.Simple) bool {

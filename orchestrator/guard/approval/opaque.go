@@ -114,7 +114,8 @@ func opaque(s shell.Simple) string {
 		return interpreterReads(s)
 	case program == "awk" || program == "gawk" || program == "mawk" || program == "nawk":
 		if dynamic || slices.ContainsFunc(s.Args(), func(w shell.Word) bool {
-			return strings.ContainsAny(w.Text, "|>@") || strings.Contains(w.Text, "system") || strings.Contains(w.Text, "getline") || strings.HasPrefix(w.Text, "-")
+			return strings.ContainsAny(w.Text, "|>@") || strings.Contains(w.Text, "system") ||
+				strings.Contains(w.Text, "getline") || strings.HasPrefix(w.Text, "-")
 		}) {
 			return "awk's program may run others"
 		}
@@ -235,7 +236,8 @@ func fed(commands []shell.Simple, at int) string {
 			own = own[:max(0, len(own)-len(commands[i].Words))]
 		}
 		if !slices.Contains(strings.Fields(wrappers), program) {
-			if riskyOptions(program) != nil || Interprets(program) || IsShell(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
+			if riskyOptions(program) != nil || Interprets(program) || IsShell(program) ||
+				slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
 				return program + " gets words from xargs"
 			}
 			via = ""

@@ -46,7 +46,8 @@ func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	strict := slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Command != "" && rule.Verdict != Allow })
 	if strict && !found {
 		hit, found = strictest(rules, func(rule Rule) bool {
-			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return names(rule, s, true) || mayLaunch(rule, s) })
+			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands,
+				func(s shell.Simple) bool { return names(rule, s, true) || mayLaunch(rule, s) })
 		})
 		if !found && r.opaque != "" {
 			return Decision{Verdict: Ask, By: "opaque", Text: "Allow " + f.Tool + "? Its rules cannot look into it: " + r.opaque + "."}, true
@@ -157,7 +158,8 @@ func names(rule Rule, s shell.Simple, maybe bool) bool {
 	if pattern[0] == ">" || pattern[0] == "<" {
 		return slices.ContainsFunc(s.Redirects, func(r shell.Redirect) bool {
 			fit := strings.Contains(r.Op, pattern[0]) && !strings.HasPrefix(r.Op, "<<") && !duplicates(r)
-			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 && (shell.Glob(pattern[1], r.File.Text) || shell.Glob(pattern[1], path.Clean(r.File.Text))))
+			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 &&
+				(shell.Glob(pattern[1], r.File.Text) || shell.Glob(pattern[1], path.Clean(r.File.Text))))
 		})
 	}
 	if len(s.Words) == 0 {

@@ -151,10 +151,12 @@ func readOnly(s shell.Simple) bool {
 	switch s.Program() {
 	case "git", "hg", "jj":
 		i := slices.IndexFunc(args, func(w shell.Word) bool { return !strings.HasPrefix(w.Text, "-") })
-		return i >= 0 && slices.Contains(strings.Fields("status diff log show add commit blame grep ls-files check-ignore cat push fetch branch tag"), args[i].Text)
+		return i >= 0 && slices.Contains(strings.Fields("status diff log show add commit blame grep ls-files "+
+			"check-ignore cat push fetch branch tag"), args[i].Text)
 	case "sed", "gsed", "perl":
 		return !slices.ContainsFunc(args, func(w shell.Word) bool {
-			return strings.HasPrefix(w.Text, "--in-place") || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.Contains(w.Text, "i")
+			return strings.HasPrefix(w.Text, "--in-place") ||
+				strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.Contains(w.Text, "i")
 		})
 	case "awk", "gawk":
 		return !slices.ContainsFunc(args, func(w shell.Word) bool { return strings.Contains(w.Text, "inplace") || strings.Contains(w.Text, ">") })

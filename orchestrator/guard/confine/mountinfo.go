@@ -35,7 +35,6 @@ func ParseMounts(table string) (all []Mount, err error) {
 	return all, nil
 }
 
-// unescapeMount decodes the octal escapes of mountinfo.
 func unescapeMount(s string) string {
 	for _, c := range []string{" ", "\t", "\n", "#", `\`} {
 		s = strings.ReplaceAll(s, fmt.Sprintf(`\%03o`, c[0]), c)

@@ -220,7 +220,8 @@ func (c *Spec) protected() []string {
 	var out []string
 	for _, p := range Existing(c.Protected) {
 		real := realPath(p)
-		if quarantine.Within(real, c.World) && real != c.World && !slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(real, w) }) {
+		if quarantine.Within(real, c.World) && real != c.World &&
+			!slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(real, w) }) {
 			out = append(out, real)
 		}
 	}
@@ -257,7 +258,8 @@ func privateTemp(c *Spec) ([]string, error) {
 	var made []string
 	var pieces []graft
 	for _, dir := range Existing([]string{"/tmp", "/var/tmp"}) {
-		if c.Temp == "" || quarantine.Within(dir, c.World) || slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(dir, w) }) {
+		if c.Temp == "" || quarantine.Within(dir, c.World) ||
+			slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(dir, w) }) {
 			continue
 		}
 		g, err := takeGraft(c.Temp) // before a mount covers it

@@ -96,7 +96,8 @@ func Observe(world string, log *os.File) error {
 	const setFilter = 1 // SECCOMP_SET_MODE_FILTER
 	var fd uintptr
 	errno := unix.EINVAL
-	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER} {
+	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER} {
 		if fd, _, errno = unix.RawSyscall(unix.SYS_SECCOMP, setFilter, flags, uintptr(unsafe.Pointer(&fprog))); errno != unix.EINVAL {
 			break
 		}
@@ -131,7 +132,8 @@ type observer struct {
 func (o *observer) run(fd uintptr) {
 	for {
 		var n notification
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno == unix.EINTR || errno == unix.ENOENT {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV,
+			uintptr(unsafe.Pointer(&n))); errno == unix.EINTR || errno == unix.ENOENT {
 			continue // a signal, or the caller has ended
 		} else if errno != 0 {
 			o.append("/") // what follows is not observed

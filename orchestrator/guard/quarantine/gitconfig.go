@@ -120,7 +120,6 @@ func settingName(section, sub, key string) string {
 	return section + "." + key
 }
 
-// configLines are the settings of a configuration of another author.
 func configLines(text string) map[string]bool {
 	lines := map[string]bool{}
 	eachSetting(text, func(section, sub string, m []string) { lines[configLine(section, sub, m[0])] = true })

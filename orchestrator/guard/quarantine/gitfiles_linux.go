@@ -52,7 +52,6 @@ type gitTree struct {
 	Named map[string]named `json:"named,omitempty"`
 }
 
-// remove removes what is at a path and beneath it.
 func (t gitTree) remove(rel string) {
 	beneath := func(path string) bool { return Within(path, rel) }
 	maps.DeleteFunc(t.Dirs, func(path, _ string) bool { return beneath(path) })
@@ -282,7 +281,8 @@ func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 		case slices.Contains(gitStateDirs, strings.ToLower(e.Name())):
 			s.add(path)
 			for _, f := range listDir(filepath.Join(abs, e.Name())) {
-				if !strings.HasPrefix(f.Name(), besidePrefix) && (!isName(e, "hooks") || !strings.HasSuffix(f.Name(), ".sample")) { // which git never runs
+				sample := isName(e, "hooks") && strings.HasSuffix(f.Name(), ".sample") // which git never runs
+				if !sample && !strings.HasPrefix(f.Name(), besidePrefix) {
 					s.add(filepath.Join(path, f.Name()))
 				}
 			}
@@ -299,7 +299,8 @@ func listDir(abs string) []fs.DirEntry {
 	}
 	fd, err := open()
 	var st unix.Stat_t
-	if errors.Is(err, unix.EACCES) && unix.Lstat(abs, &st) == nil && unix.Fchmodat(unix.AT_FDCWD, abs, st.Mode&0o7777|0o500, unix.AT_SYMLINK_NOFOLLOW) == nil {
+	if errors.Is(err, unix.EACCES) && unix.Lstat(abs, &st) == nil &&
+		unix.Fchmodat(unix.AT_FDCWD, abs, st.Mode&0o7777|0o500, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		fd, err = open()
 		defer unix.Fchmodat(unix.AT_FDCWD, abs, st.Mode&0o7777, unix.AT_SYMLINK_NOFOLLOW)
 	}

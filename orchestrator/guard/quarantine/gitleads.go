@@ -133,7 +133,6 @@ func FollowLinks(path string) string {
 	return real
 }
 
-// isConfig reports whether a file is a configuration of a git directory.
 func isConfig(rel string) bool {
 	base := strings.ToLower(filepath.Base(rel))
 	return base == "config" || base == "config.worktree"

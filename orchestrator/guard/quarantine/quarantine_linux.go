@@ -253,7 +253,6 @@ func (q *Quarantine) closed() []string {
 	return out
 }
 
-// gitDirOf returns the git directory that contains a file.
 func gitDirOf(rel string) string {
 	dir := filepath.Dir(rel)
 	if slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(dir))) {

@@ -171,7 +171,8 @@ func (q *Quarantine) touched(e event) []string {
 	path, base := filepath.Join(e.dir, e.name), strings.ToLower(e.name)
 	_, repository := q.now.Dirs[e.dir]
 	switch above := filepath.Dir(e.dir); {
-	case repository && (slices.Contains(strings.Fields(repositoryFiles[cmp.Or(repositoryName(e.dir), ".git")]), base) || slices.Contains(gitStateDirs, base)):
+	case repository && (slices.Contains(strings.Fields(repositoryFiles[cmp.Or(repositoryName(e.dir), ".git")]), base) ||
+		slices.Contains(gitStateDirs, base)):
 		return q.scanPart(e.dir)
 	case slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(e.dir))) && q.now.Dirs[above] != "":
 		return q.scanPart(above)

@@ -45,12 +45,14 @@ type caller struct {
 func callers() []caller {
 	return []caller{
 		{programs: "curl", short: "oHdAeuXTFbcrmwKCDEUyYzPQt", bare: true,
-			long: "--output --header --data --data-binary --data-raw --data-ascii --data-urlencode --json --user-agent --user --request --form --form-string " +
-				"--upload-file --cookie --cookie-jar --cacert --capath --cert --key --write-out --config --max-time --connect-timeout --retry --retry-delay --referer " +
-				"--range --netrc-file --dump-header --trace --trace-ascii --output-dir --stderr --ciphers --limit-rate"},
+			long: "--output --header --data --data-binary --data-raw --data-ascii --data-urlencode --json " +
+				"--user-agent --user --request --form --form-string --upload-file --cookie --cookie-jar --cacert " +
+				"--capath --cert --key --write-out --config --max-time --connect-timeout --retry --retry-delay " +
+				"--referer --range --netrc-file --dump-header --trace --trace-ascii --output-dir --stderr --ciphers --limit-rate"},
 		{programs: "wget", short: "OoaeilBPUtTwQARDIX", bare: true,
-			long: "--output-document --output-file --append-output --header --user-agent --post-data --post-file --body-data --body-file --input-file " +
-				"--directory-prefix --timeout --tries --wait --load-cookies --save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"},
+			long: "--output-document --output-file --append-output --header --user-agent --post-data --post-file " +
+				"--body-data --body-file --input-file --directory-prefix --timeout --tries --wait --load-cookies " +
+				"--save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"},
 		{programs: "http https xh", short: "oaA", long: "--output --auth --auth-type", bare: true},
 		{programs: "aria2c", short: "odisxjk", long: "--out --dir --input-file", bare: true},
 		{programs: "ssh", short: "bcDEeFIiJLlmOopQRSWw", bare: true, user: true, first: true},

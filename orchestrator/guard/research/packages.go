@@ -59,7 +59,8 @@ func managers() []manager {
 		{programs: "gem", name: "gem", subs: "install", valued: "-v --version -s --source", look: gemLook},
 		{programs: "bundle", name: "gem", subs: "add", valued: "-v --version -g --group", look: gemLook},
 		{programs: "composer", name: "composer", subs: "require", look: "composer show -a %"},
-		{programs: "conda mamba micromamba", name: "conda", subs: "install", valued: "-n --name -p --prefix -c --channel", listed: "-f --file", look: "conda search %"},
+		{programs: "conda mamba micromamba", name: "conda", subs: "install",
+			valued: "-n --name -p --prefix -c --channel", listed: "-f --file", look: "conda search %"},
 	}
 }
 

@@ -136,7 +136,6 @@ func merge[V any](to, from map[string]V) map[string]V {
 	return to
 }
 
-// apply sets the options of a client.
 func (t *Tuning) apply(o *openai.Options) error {
 	o.Headers, o.FirstByteTimeout, o.IdleTimeout = t.Headers, t.FirstByte, t.Idle
 	for key, v := range t.Body {

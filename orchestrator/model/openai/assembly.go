@@ -103,7 +103,6 @@ func (a *assembly) addChoice(c choice) error {
 	return nil
 }
 
-// pass passes a piece of the reply on.
 func (a *assembly) pass(d model.Delta) {
 	if d == (model.Delta{}) {
 		return

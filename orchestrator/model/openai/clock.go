@@ -46,7 +46,6 @@ func (c *clock) expire() {
 	c.cancel(c.waiting)
 }
 
-// progress records that bytes arrived.
 func (c *clock) progress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -204,7 +204,6 @@ func (e *events) line() ([]byte, error) {
 	}
 }
 
-// emit makes one complete event the next one.
 func (e *events) emit(event []byte) error {
 	if string(event) == doneMark {
 		e.done = true

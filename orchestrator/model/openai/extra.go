@@ -50,7 +50,6 @@ func (x extra) fields() map[string]json.RawMessage {
 // joined is a text that arrives in pieces.
 type joined struct{ text []byte }
 
-// MarshalText implements encoding.TextMarshaler.
 func (j *joined) MarshalText() ([]byte, error) {
 	return bytes.ToValidUTF8(j.text, []byte("\ufffd")), nil
 }

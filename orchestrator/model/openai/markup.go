@@ -93,7 +93,6 @@ func inCode(before string) bool {
 	return strings.Count(before, "```")%2 == 1 || strings.Count(before, "~~~")%2 == 1 || strings.HasSuffix(before, "`")
 }
 
-// takeThinking moves thinking from the text.
 func (c *reading) takeThinking() {
 	before := c.text
 	trimmed := strings.TrimLeft(c.text, " \t\r\n")

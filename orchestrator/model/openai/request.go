@@ -170,7 +170,6 @@ func (c *Client) patch(body []byte, w *written, maxTokens int) ([]byte, error) {
 	return json.Marshal(top)
 }
 
-// callsOf returns the tool calls of an encoded message.
 func callsOf(m map[string]any) (calls []map[string]any) {
 	list, _ := m["tool_calls"].([]any)
 	for _, c := range list {
@@ -213,7 +212,6 @@ func sendableName(name string) string {
 	return clean[:min(len(clean), maxNameLength)]
 }
 
-// leavesOut reports whether the endpoint has refused a tool.
 func (c *Client) leavesOut(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

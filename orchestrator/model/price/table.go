@@ -121,7 +121,6 @@ func (r *row) check() error {
 	return nil
 }
 
-// literal counts the literal characters of a pattern.
 func (r *row) literal() int {
 	n := 0
 	for _, c := range r.Pattern {

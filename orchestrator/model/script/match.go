@@ -137,7 +137,6 @@ func sample(r model.Request, texts []string) string {
 	return fmt.Sprintf("%d messages, at the end %q", len(r.Messages), dots+string(last))
 }
 
-// around returns a match with some of its surroundings.
 func around(t string, at, length int) string {
 	const margin = 60
 	from, to := max(0, at-margin), min(len(t), at+length+margin)

@@ -23,7 +23,6 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.What) }
 
-// parse reads a whole script.
 func parse(file string, data []byte) (*Model, error) {
 	if len(data) > MaxFileBytes {
 		return nil, &SyntaxError{file, 1, fmt.Sprintf("the script is larger than %d MiB", MaxFileBytes>>20)}
@@ -82,7 +81,6 @@ type subagentForm struct {
 	Turns []turn
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (s *subagentForm) UnmarshalYAML(n *yaml.Node) error {
 	type form subagentForm
 	if err := load(n, (*form)(s)); err != nil {
@@ -142,7 +140,6 @@ func (t *turn) checkUntil() error {
 	return nil
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (r *rule) UnmarshalYAML(n *yaml.Node) (err error) {
 	var f struct {
 		answerForm `yaml:",inline"`
@@ -210,7 +207,6 @@ func (f *answerForm) answer(line int) (a answer, err error) {
 // maxTokens bounds the numbers of a usage.
 const maxTokens = 1_000_000_000
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (c *call) UnmarshalYAML(n *yaml.Node) (err error) {
 	var f struct {
 		ID, Name     string
@@ -232,7 +228,6 @@ func (c *call) UnmarshalYAML(n *yaml.Node) (err error) {
 	return err
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (f *fault) UnmarshalYAML(n *yaml.Node) error {
 	form := struct {
 		Times      int
@@ -276,7 +271,6 @@ func (f *fault) UnmarshalYAML(n *yaml.Node) error {
 // wait is a time with its unit, as in 200ms.
 type wait time.Duration
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (w *wait) UnmarshalYAML(n *yaml.Node) error {
 	d, err := time.ParseDuration(n.Value)
 	if err != nil || d < 0 || d > MaxDelay {
@@ -286,7 +280,6 @@ func (w *wait) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (c *condition) UnmarshalYAML(n *yaml.Node) error {
 	var f struct {
 		On                              scope
@@ -315,7 +308,6 @@ func (c *condition) UnmarshalYAML(n *yaml.Node) error {
 // texts are one text or a list of texts, none of them empty.
 type texts []string
 
-// UnmarshalYAML implements yaml.Unmarshaler.
 func (t *texts) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*t = texts{n.Value}

@@ -8,10 +8,7 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// callPrefix begins the ids of the calls made on a turn of the task: call_<turn>_<entry of the script>.
-func callPrefix(turn, at int) string { return fmt.Sprintf("call_%d_%d", turn, at) }
-
-// parseCallID parses an id with callPrefix.
+// parseCallID parses the id of a call made on a turn of the task: call_<turn>_<entry of the script>_N.
 func parseCallID(id string) (turn, at int, ok bool) {
 	parts := strings.Split(id, "_")
 	if len(parts) != 4 || parts[0] != "call" {

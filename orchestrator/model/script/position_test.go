@@ -193,7 +193,7 @@ func TestResumeIsEquivalent(t *testing.T) {
 }
 
 func TestCallIDs(t *testing.T) {
-	if turn, at, ok := parseCallID(callPrefix(12, 3) + "_1"); !ok || turn != 12 || at != 3 {
+	if turn, at, ok := parseCallID("call_12_3_1"); !ok || turn != 12 || at != 3 {
 		t.Errorf("call_12_3_1 comes back as %d, %d, %v", turn, at, ok)
 	}
 	for _, id := range []string{"", "call_abc", "call_1_2", "call_x_1_1", "call_1_1-2_1", "call_-1_1_1", "call_1_-1_1"} {

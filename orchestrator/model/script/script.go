@@ -167,7 +167,6 @@ type cue struct {
 	calls  string // prefix of the ids of its calls
 }
 
-// find selects the answer to r.
 func (m *Model) find(r model.Request) (cue, error) {
 	switch r.Purpose {
 	case model.PurposeStep:
@@ -196,7 +195,7 @@ func (m *Model) findTurn(r model.Request) (cue, error) {
 		expect: slices.Concat(t.expect, c.expect),
 		answer: c.answer,
 		place:  fmt.Sprintf("step %d", r.Turn),
-		calls:  callPrefix(r.Turn, at),
+		calls:  fmt.Sprintf("call_%d_%d", r.Turn, at),
 	}, nil
 }
 
@@ -273,7 +272,6 @@ func stream(text string, give func(string)) {
 	}
 }
 
-// firstChars returns the first n characters of s, or all.
 func firstChars(s string, n int) string {
 	for i := range s {
 		if n == 0 {

@@ -121,7 +121,8 @@ func (p *Context) Apply(o op.Op) {
 		p.user(o, EntryPlain, b.Notice, notice)
 	case *op.ApprovalDecided, *op.CheckpointMarked, *op.GitSeen, *op.JobStarted, *op.JumpDropped, *op.JumpIntended,
 		*op.InboxRead, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.OutputKept, *op.PassBegun,
-		*op.PassDone, *op.QuestionAnswered, *op.QuestionAsked, *op.ReflectAsked, *op.ReflectFailed, *op.RepairsFound, *op.ResearchDone, *op.RestoreIntended,
+		*op.PassDone, *op.QuestionAnswered, *op.QuestionAsked, *op.ReflectAsked, *op.ReflectFailed, *op.RepairsFound,
+		*op.ResearchDone, *op.RestoreIntended,
 		*op.SubagentEnded, *op.SubagentStarted, *op.TodosSet, *op.ToolCalled, *op.ToolStarted, *op.TurnEnded:
 		// The model is not shown these, or a pass shows them later.
 	}
@@ -304,7 +305,10 @@ func (p *Context) Compact(b Pass) {
 	p.Tokens += block
 	if b.Words != "" {
 		p.Tokens += words
-		p.Entries = append(p.Entries, Entry{Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words, Msg: model.Message{Role: model.RoleUser, Text: b.Words}})
+		p.Entries = append(p.Entries, Entry{
+			Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words,
+			Msg: model.Message{Role: model.RoleUser, Text: b.Words},
+		})
 	}
 	last := len(p.Entries) - 1
 	for _, e := range rest {

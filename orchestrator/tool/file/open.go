@@ -98,7 +98,6 @@ func notRegular(m fs.FileMode) string {
 	return "is not a regular file"
 }
 
-// errorf returns an error about this file.
 func (t *target) errorf(format string, args ...any) error {
 	return &tool.PathError{Path: t.rel, Reason: fmt.Sprintf(format, args...)}
 }

@@ -73,7 +73,6 @@ func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	return patched(all), nil
 }
 
-// patched describes the applied changes.
 func patched(all []*planned) tool.Result {
 	var lines []string
 	var r tool.Result

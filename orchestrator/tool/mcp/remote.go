@@ -55,10 +55,8 @@ func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
 	return r
 }
 
-// Spec implements tool.Tool.
 func (r *remote) Spec() tool.Spec { return r.spec }
 
-// Call implements tool.Tool.
 func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", r.of.Name, err)

@@ -46,7 +46,6 @@ type server struct {
 	progress map[string]func(string) // of running calls, by token
 }
 
-// start makes the first connection.
 func (s *server) start(ctx context.Context) {
 	_, err := s.connected(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -107,7 +106,6 @@ func (s *server) offer(tools []*sdk.Tool) {
 	s.version++
 }
 
-// hashTools hashes a server's descriptions of its tools.
 func hashTools(tools []*sdk.Tool) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)

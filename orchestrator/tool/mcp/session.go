@@ -115,7 +115,6 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 	return ses, nil
 }
 
-// transport starts the connection's transport.
 func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Transport, error) {
 	if s.URL == "" {
 		p, err := startProcess(ctx, s, o)
@@ -148,7 +147,6 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 	}, nil
 }
 
-// end ends the connection and the process behind it.
 func (ses *session) end() {
 	ses.once.Do(func() {
 		if ses.proc != nil { // closing its input asks it to exit

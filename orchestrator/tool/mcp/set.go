@@ -161,7 +161,6 @@ func (s *Set) Close() {
 	wg.Wait()
 }
 
-// admit decides whether a server may be started.
 func (s *Set) admit(ctx context.Context, cfg Server) error {
 	if cfg.Project == "" {
 		return nil

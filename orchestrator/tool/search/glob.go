@@ -93,7 +93,6 @@ func failed(ctx context.Context, verb string, err error) (tool.Result, error) {
 	return tool.Errorf("%s: %v.", verb, err), nil
 }
 
-// below returns a path relative to the searched directory.
 func below(dir, rel string) string {
 	if dir == "." {
 		return rel

@@ -254,7 +254,6 @@ func (w *walker) ending(ctx context.Context, err error) (notes []string, failed 
 	return notes, nil
 }
 
-// withNotes appends notes in brackets to a text.
 func withNotes(text string, notes []string) string {
 	for _, n := range notes {
 		text += "[" + n + "]\n"

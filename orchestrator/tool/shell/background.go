@@ -13,7 +13,6 @@ import (
 // MaxBackgroundSeconds is how long a background command runs at most, and by default.
 const MaxBackgroundSeconds = 86_400
 
-// begin starts a command in the background.
 func begin(env *tool.Env, e Exec, line string) tool.Result {
 	if env.Jobs == nil {
 		return tool.Errorf("Bash was not run: there is nothing to run it in the background.")
@@ -43,7 +42,6 @@ func begin(env *tool.Env, e Exec, line string) tool.Result {
 // notRun is a shell's exit code for a command that did not run.
 const notRun = 126
 
-// jobEnd returns how a background command ended.
 func jobEnd(o guard.Outcome, err error, stopped bool) tool.JobEnd {
 	end := tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}
 	if doing := running(o.Running); doing != "" {

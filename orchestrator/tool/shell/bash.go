@@ -184,7 +184,6 @@ func (s *stream) pass(p []byte) {
 	s.kept.Write(p)
 }
 
-// end writes the held part.
 func (s *stream) end() {
 	_ = s.redacted.Close() // see Write
 	s.pass(s.whole.held)

@@ -126,7 +126,6 @@ func network(r tool.Result) tool.Result {
 	return r
 }
 
-// checkURL parses an address to fetch.
 func checkURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -142,7 +141,6 @@ func checkURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// short formats an address for display.
 func short(u *url.URL) string {
 	s := u.Redacted()
 	if len(s) > 200 {
