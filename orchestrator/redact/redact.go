@@ -165,7 +165,7 @@ func (r *Redactor) Markers(s string) (redacted string, markers []string) {
 
 // stale reports whether something was learned since the last search, if there was one.
 func (r *Redactor) stale() bool {
-	if r == nil || r.learned == nil {
+	if r == nil || r.learned == nil || r.current.Load() == nil {
 		return false
 	}
 	t := r.current.Load()
