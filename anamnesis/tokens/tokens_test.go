@@ -224,6 +224,11 @@ func TestCutPlaces(t *testing.T) {
 			t.Errorf("a run of %q is cut at %d", c, got)
 		}
 	}
+	for _, c := range []string{"/\n", "/\r", "\r\n"} { // a token of some encodings holds both
+		if got := nextCut(strings.Repeat(c, RunLimitRunes)); got != RunLimitRunes {
+			t.Errorf("a run of %q is cut at %d", c, got)
+		}
+	}
 	line := func(n int) string { return strings.Repeat("word ", n)[:n-2] + ".\n" } // of n bytes
 	for _, tt := range []struct {
 		text string
