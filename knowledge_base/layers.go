@@ -194,10 +194,8 @@ func (l Layers) Visible(q Query) []*card.Card {
 			}
 		}
 	}
-	slices.SortFunc(out, older)
+	slices.SortFunc(out, func(a, b *card.Card) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
 	return out
-}
-
-func older(a, b *card.Card) int {
-	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 }

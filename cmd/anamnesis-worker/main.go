@@ -122,7 +122,8 @@ func submitCommand(queue **pgxpool.Pool) *cobra.Command {
 				return queueFault(err)
 			}
 			if added.UniqueSkippedAsDuplicate {
-				cmd.PrintErrf("anamnesis-worker: the queue has task %s already (%s); nothing was added\n", t.Name, added.Job.State)
+				cmd.PrintErrf("anamnesis-worker: the queue has task %s already (%s); nothing was added\n",
+					t.Name, added.Job.State)
 			}
 			fmt.Println(t.Name)
 			return nil
@@ -158,7 +159,7 @@ func workCommand(queue **pgxpool.Pool) *cobra.Command {
 	fl.StringVar(&w.dir, "dir", "/workspace", "folder of the tasks' directories, best the same on all machines")
 	fl.DurationVar(&w.lease, "lease", 2*time.Minute, "as for 'anamnesis run'")
 	fl.DurationVar(&w.recheck, "recheck", 10*time.Minute, "when to see whether a task that asks was answered")
-	fl.DurationVar(&w.rescue, "rescue", 5*time.Minute, "when to give the task of a worker without a sign to another one")
+	fl.DurationVar(&w.rescue, "rescue", 5*time.Minute, "when to give the task of a silent worker to another one")
 	return cmd
 }
 

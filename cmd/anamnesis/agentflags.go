@@ -42,11 +42,13 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.Approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.BoolVar(&f.plan, "plan", false, "plan mode: only read and ask, and end with a plan; --plan=false ends it")
 	fl.StringVar(&f.WhenAsked, "when-asked", "",
-		"without a terminal, wait for an answer from elsewhere, refuse what asks, or stop (default: wait if a notifier other than the bell is configured, else refuse)")
-	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets images (default: if its name is known to take them)")
+		"without a terminal, wait for an answer from elsewhere, refuse what asks, or stop "+
+			"(default: wait if a notifier other than the bell is configured, else refuse)")
+	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets images (default: by its name)")
 	fl.StringVar(&f.Sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
 	fl.IntVar(&f.Limits.Steps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", state.DefaultMaxSteps))
-	fl.IntVar(&f.Limits.Tokens, "max-tokens", 0, "tokens that the whole task may use, prompts and replies; a jump returns none (default: no limit)")
+	fl.IntVar(&f.Limits.Tokens, "max-tokens", 0,
+		"tokens that the whole task may use, prompts and replies; a jump returns none (default: no limit)")
 	fl.Float64Var(&f.Limits.USD, "max-cost", 0,
 		"US dollars the whole task may cost, by the table of prices; a jump returns none (default: no limit)")
 	fl.DurationVar(&f.Limits.Time, "max-time", 0,
@@ -54,14 +56,18 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&f.Patience, "patience", 0,
 		"how long a provider that fails is waited for, such as 2h (default 24h, 10m in a session)")
 	fl.StringArrayVar(&f.goal.Until, "until", nil,
-		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy of the directory where the kernel can make one, else in the directory itself")
-	fl.StringVar(&f.goal.Score, "score", "", "command whose last number scores a step, the higher the better (default: the tests of --until that pass, or its commands where no test runner is recognised)")
-	fl.BoolVar(&f.goal.Frozen, "until-frozen", false, "count a check only while its tests and the files that it names are as they were at the beginning")
-	fl.BoolVar(&f.goal.KeepLast, "keep-last", false, "end at the last step, even if the check was better at an earlier one")
+		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy "+
+			"of the directory where the kernel can make one, else in the directory itself")
+	fl.StringVar(&f.goal.Score, "score", "", "command whose last number scores a step, the higher the better "+
+		"(default: the tests of --until that pass, or its commands where no test runner is recognised)")
+	fl.BoolVar(&f.goal.Frozen, "until-frozen", false,
+		"count a check only while its tests and the files that it names are as they were at the beginning")
+	fl.BoolVar(&f.goal.KeepLast, "keep-last", false, "end at the last step, even if an earlier one was better")
 	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace,
 		"how long a running command may go on after SIGTERM or the loss of the terminal")
 	fl.StringVar(&f.Remote.Address, "remote", "",
-		"bucket that keeps the task beside this machine: s3://BUCKET/PREFIX or a directory (default: the setting remote, or where the task is kept)")
+		"bucket that keeps the task beside this machine: s3://BUCKET/PREFIX or a directory "+
+			"(default: the setting remote, or where the task is kept)")
 	fl.DurationVar(&f.Remote.Lease, "lease", replica.DefaultLease,
 		"with --remote, how long a task must not have been recorded before another process takes it; at least 1s")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
@@ -77,9 +83,10 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 // registerNew registers the flags of a new task.
 func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.Agent, "agent", "", "name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
-	fl.StringVar(&f.Tree, "worktree", "",
-		"work in a new git worktree of the directory, or a copy where there is no commit; 'anamnesis apply' brings the changes back (its `NAME` is a number if none is given)")
+	fl.StringVar(&f.Agent, "agent", "",
+		"name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
+	fl.StringVar(&f.Tree, "worktree", "", "work in a new git worktree of the directory, or a copy where there is no commit; "+
+		"'anamnesis apply' brings the changes back (its `NAME` is a number if none is given)")
 	fl.Lookup("worktree").NoOptDefVal = seat.AnyName
 	fl.StringVar(&f.ID, "task", "", "name of the task (default: derived from the request)")
 	fl.StringArrayVar(&f.allow, "allow", nil,

@@ -18,7 +18,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// withTreeNames joins --worktree with the name behind it: a flag whose value may be missing takes none from the next word.
+// withTreeNames joins --worktree with the name behind it: a flag that may lack a value takes none from the next word.
 func withTreeNames(args []string) []string {
 	end := slices.Index(append(args, "--"), "--")
 	if i := slices.Index(args[:end], "--worktree"); i >= 0 && i+1 < end && taskdir.CheckTaskID(args[i+1]) == nil {
@@ -32,16 +32,16 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply TASK",
 		Short: "Bring the changes of a task's worktree to the directory that it was made of",
-		Long: `Show what a task that was begun with --worktree changed since, or since the last 'apply', and bring it to the
-directory that the worktree was made of, after a confirmation: all of it, or nothing. Files come, not commits.
-Text files that both changed are merged where their lines differ; other files that both changed are named, and
-nothing is applied. The worktree stays.`,
+		Long: `Show what a task that was begun with --worktree changed since, or since the last 'apply', and bring
+it to the directory that the worktree was made of, after a confirmation: all of it, or nothing. Files come, not
+commits. Text files that both changed are merged where their lines differ; other files that both changed are named,
+and nothing is applied. The worktree stays.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
 			return a.apply(cmd, svc, args[0], yes, keep)
 		}),
 	}
-	cmd.Flags().BoolVar(&keep, "keep-mine", false, "leave files that both changed as they are here, and apply the others")
+	cmd.Flags().BoolVar(&keep, "keep-mine", false, "leave files that both changed as they are, and apply the others")
 	cmd.Flags().BoolVar(&yes, "yes", false, "apply without a question")
 	return cmd
 }
@@ -66,7 +66,8 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 	}
 	switch {
 	case len(c.Conflicts) > 0 && !keep:
-		return exit.With(exit.Refused, fmt.Errorf("nothing is applied: make each file the same in %s and %s, or apply the others with --keep-mine", t.Root, t.From))
+		return exit.With(exit.Refused, fmt.Errorf("nothing is applied: make each file the same in %s and %s, "+
+			"or apply the others with --keep-mine", t.Root, t.From))
 	case len(c.List) == 0:
 		a.notef("nothing to apply: %s has no change since it was made or last applied that %s lacks", t.Root, t.From)
 		return nil

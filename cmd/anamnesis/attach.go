@@ -26,13 +26,14 @@ func (a *app) stopCommand() *cobra.Command {
 	return a.steers(a.onTask(&cobra.Command{
 		Use:   "stop [TASK]",
 		Short: "End the turn of a running task",
-		Long: `End the turn of a task that another process runs. A command that it runs has time to end by itself (--grace
-of 'run'); nothing else begins. 'resume' continues the task.`,
+		Long: `End the turn of a task that another process runs. A command that it runs has time to end by itself
+(--grace of 'run'); nothing else begins. 'resume' continues the task.`,
 	}, 0, 0, func(cmd *cobra.Command, svc *session.Service, task string, _ []string) error {
 		if err := svc.Stop(cmd.Context(), task, console.FromTerminal); err != nil {
 			return err
 		}
-		a.printf("%s ends its turn; %s continues it\n", task, exit.InBucket("'anamnesis resume "+task+"'", svc.Home.Remote))
+		again := exit.InBucket("'anamnesis resume "+task+"'", svc.Home.Remote)
+		a.printf("%s ends its turn; %s continues it\n", task, again)
 		return nil
 	}))
 }

@@ -51,7 +51,11 @@ damaged task is not changed, and the vault is not copied.`,
 				return a.salvage(cmd.Context(), h, args[0], salvage)
 			}
 			if len(args) == 0 {
-				if err := a.doctorMachine(cmd.Context()); err != nil {
+				d, err := inspect.ExamineMachine(cmd.Context())
+				if err == nil {
+					err = a.show(d, func() { a.out().Machine(d) })
+				}
+				if err != nil {
 					return err
 				}
 				if !a.json {
@@ -66,15 +70,6 @@ damaged task is not changed, and the vault is not copied.`,
 	return a.jsonFlag(cmd, "one JSON object a task")
 }
 
-// doctorMachine prints what this machine offers for tasks.
-func (a *app) doctorMachine(ctx context.Context) error {
-	d, err := inspect.ExamineMachine(ctx)
-	if err != nil {
-		return err
-	}
-	return a.show(d, func() { a.out().Machine(d) })
-}
-
 // doctorCards names damage to the cards' files and to the lists of their reviews, which opening the
 // folders reports, and what a 'kb redact' of an earlier version left.
 func (a *app) doctorCards(h taskdir.Home) {
@@ -85,8 +80,8 @@ func (a *app) doctorCards(h taskdir.Home) {
 		for _, name := range []string{".git-redacting", ".git-redacted", ".git-replaced"} {
 			path := filepath.Join(dir, name)
 			if _, err := os.Lstat(path); err == nil {
-				a.notef("%s was left by an interrupted 'kb redact' of an earlier version and may hold what was redacted; "+
-					"if 'git -C %s log' shows the cards' history, delete it", path, dir)
+				a.notef("%s was left by an interrupted 'kb redact' of an earlier version and may hold what was "+
+					"redacted; if 'git -C %s log' shows the cards' history, delete it", path, dir)
 			}
 		}
 		store, err := a.openKB(dir, existing, knowledgebase.Options{})

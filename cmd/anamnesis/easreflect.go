@@ -54,7 +54,13 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	h := svc.Home
 	var reader func() (model.Model, error)
 	if f.model != "" {
-		reader = sync.OnceValues(func() (model.Model, error) { return a.readerOf(ctx, f) })
+		reader = sync.OnceValues(func() (model.Model, error) {
+			m, err := a.chooseModel(ctx, f.model, f.baseURL)
+			if err != nil {
+				return nil, err
+			}
+			return m.Model, nil
+		})
 	}
 	open, found, notes, err := eas.Propose(ctx, svc, f.search, reader)
 	if err != nil {
@@ -83,15 +89,6 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	}
 	a.printf("%d proposals; --accept ID or --reject ID decides\n", len(open))
 	return nil
-}
-
-// readerOf returns the model that reads what a search found; it announces a recording.
-func (a *app) readerOf(ctx context.Context, f reflectFlags) (model.Model, error) {
-	m, err := a.chooseModel(ctx, f.model, f.baseURL)
-	if err != nil {
-		return nil, err
-	}
-	return m.Model, nil
 }
 
 // decide executes one decision and reports it.

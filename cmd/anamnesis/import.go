@@ -24,12 +24,12 @@ func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [AGENT] [PATH…]",
 		Short: "Read past sessions of Claude Code, Codex, opencode, Gemini CLI and Kimi Code",
-		Long: `Import past sessions of other coding agents. Each becomes a task that can be read, without
-snapshots, and each command that failed and later succeeded is listed by 'anamnesis kb repairs'. AGENT is claude-code, codex, opencode, gemini or kimi (default: all).
-Without PATH, sessions that began in this directory are read; --all reads those of every
-directory. PATH is a session file or a folder of such files; for opencode, the output of
-'opencode export ID'. Counts are shown first, and nothing is written before you agree (--yes).
---dry-run lists the files. Importing again adds only new content. Secrets are redacted before anything is written.`,
+		Long: `Import past sessions of other coding agents. Each becomes a task that can be read, without snapshots,
+and each command that failed and later succeeded is listed by 'anamnesis kb repairs'. AGENT is claude-code, codex,
+opencode, gemini or kimi (default: all). Without PATH, sessions that began in this directory are read; --all reads
+those of every directory. PATH is a session file or a folder of such files; for opencode, the output of 'opencode
+export ID'. Counts are shown first, and nothing is written before you agree (--yes). --dry-run lists the files.
+Importing again adds only new content. Secrets are redacted before anything is written.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.importSessions(cmd.Context(), args, f) },
 	}
@@ -90,12 +90,13 @@ func (a *app) importBatch(ctx context.Context, im *beside.Importer, src beside.S
 		return err
 	}
 	err = a.show(report, func() {
-		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb repairs' the repairs, 'anamnesis kb facts' what they show of a repository\n", report)
+		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb repairs' the repairs, "+
+			"'anamnesis kb facts' what they show of a repository\n", report)
 	})
 	return errors.Join(err, a.notImported(src, report.Skipped))
 }
 
-// offerImport asks whether past sessions are to be imported. Where it cannot ask it prints the command that imports them.
+// offerImport asks whether past sessions are to be imported. Where it cannot ask it prints the command for that.
 func (a *app) offerImport(ctx context.Context, svc *session.Service, src beside.Sessions, command string, yes bool) error {
 	im, line := beside.NewImporter(svc), view.NewProgress(a.stderr)
 	batch, err := im.Examine(ctx, src, line.Sessions)

@@ -60,7 +60,7 @@ func (a *app) installVerb(use, short, long string, verb install.Verb) *cobra.Com
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every agent that has a configuration in your home directory")
 	if verb == install.Add {
-		cmd.Flags().BoolVar(&f.allowReads, "allow-reads", false, "let the agent call the read-only tools without asking you")
+		cmd.Flags().BoolVar(&f.allowReads, "allow-reads", false, "let the agent call the read-only tools unasked")
 	} else {
 		cmd.Flags().BoolVar(&f.purge, "purge", false, "delete the agent's recordings, too")
 	}
@@ -77,8 +77,11 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 	if err != nil {
 		return err
 	}
-	if p.Allow = f.allowReads; verb == install.Add && !f.allowReads && !f.yes && !f.dryRun && slices.ContainsFunc(agents, p.Offers) {
-		p.Allow, err = a.tty().Offer(ctx, "let it call the tools that change nothing (timeline, diff, recall, show_operation) without asking you?")
+	p.Allow = f.allowReads
+	asks := verb == install.Add && !f.allowReads && !f.yes && !f.dryRun
+	if asks && slices.ContainsFunc(agents, p.Offers) {
+		p.Allow, err = a.tty().Offer(ctx, "let it call the tools that change nothing "+
+			"(timeline, diff, recall, show_operation) without asking you?")
 		if err != nil {
 			return err
 		}
@@ -162,9 +165,12 @@ func (a *app) beginBeside(ctx context.Context, svc *session.Service, agents []se
 	} else if err := a.offerImport(ctx, svc, src, strings.Join(append([]string{"anamnesis import"}, append(of, "--all")...), " "), yes); err != nil {
 		return err
 	}
-	a.println("now: start the agent as ever; from the third session in a repository on it gets the command that runs the tests there ('anamnesis kb facts')\n" +
-		"     'anamnesis tasks' lists its sessions, 'anamnesis timeline' the steps of the last one, 'anamnesis serve' shows both as a page\n" +
-		"     if it goes wrong, tell the agent to go back, or see 'anamnesis jump TASK STEP --dry-run'; 'anamnesis doctor' says whether this works")
+	a.println("now: start the agent as ever; from the third session in a repository on it gets the command " +
+		"that runs the tests there ('anamnesis kb facts')\n" +
+		"     'anamnesis tasks' lists its sessions, 'anamnesis timeline' the steps of the last one, " +
+		"'anamnesis serve' shows both as a page\n" +
+		"     if it goes wrong, tell the agent to go back, or see 'anamnesis jump TASK STEP --dry-run'; " +
+		"'anamnesis doctor' says whether this works")
 	return nil
 }
 

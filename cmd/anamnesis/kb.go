@@ -34,10 +34,11 @@ func (a *app) kbCommand() *cobra.Command {
 		Short: "Add, find, review and share knowledge cards",
 	}
 	chooseKB(cmd, &dir)
-	cmd.AddCommand(a.kbAddCommand(&dir), a.kbNewCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir), a.kbRepairsCommand(&dir),
-		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbFactsCommand(), a.kbRebuildCommand(&dir))
+	cmd.AddCommand(a.kbAddCommand(&dir), a.kbNewCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
+		a.kbRepairsCommand(&dir), a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir),
+		a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbFactsCommand(), a.kbRebuildCommand(&dir),
+		a.kbExportCommand(&dir), a.kbSyncCommand(&dir), a.kbRedactCommand(&dir))
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
-	cmd.AddCommand(a.kbExportCommand(&dir), a.kbSyncCommand(&dir), a.kbRedactCommand(&dir))
 	return cmd
 }
 
@@ -135,7 +136,9 @@ func (a *app) onCard(dir *string, do func(cmd *cobra.Command, id string, store *
 
 // desk returns the user's files and editor.
 func (a *app) desk() cardfile.Desk {
-	return cardfile.Desk{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Terminal: a.interactive()}
+	return cardfile.Desk{
+		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Terminal: a.interactive(),
+	}
 }
 
 func (a *app) kbAddCommand(dir *string) *cobra.Command {

@@ -65,7 +65,8 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 					a.printf("%s\n  %s\n", f.String(), f.Source())
 				}
 				if len(list) == 0 {
-					a.printf("No facts yet: %s counted, and a fact is what two of them bear out.\n", quote.Number(len(repo.Tasks), "task"))
+					a.printf("No facts yet: %s counted, and a fact is what two of them bear out.\n",
+						quote.Number(len(repo.Tasks), "task"))
 				}
 			})
 		},

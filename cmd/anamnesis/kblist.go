@@ -38,7 +38,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().StringSliceVar(&states, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
+	cmd.Flags().StringSliceVar(&states, "state", nil, "only cards in these states: draft, reviewed, retired, superseded")
 	return cmd
 }
 

@@ -19,8 +19,8 @@ import (
 func (a *app) kbDecideCommands(dir *string) []*cobra.Command {
 	return []*cobra.Command{
 		a.kbDecideCommand(dir, review.Approve, "approve ID…", "Mark cards as reviewed by you, now"),
-		a.kbDecideCommand(dir, review.Reject, "reject ID…", "Reject drafts: they stay in the folder and are never recalled"),
-		a.kbDecideCommand(dir, review.Retire, "retire ID…", "Retire cards: they stay in the folder and are never recalled"),
+		a.kbDecideCommand(dir, review.Reject, "reject ID…", "Reject drafts: they stay in the folder, never recalled"),
+		a.kbDecideCommand(dir, review.Retire, "retire ID…", "Retire cards: they stay in the folder, never recalled"),
 		a.kbDecideCommand(dir, review.Restore, "restore ID…", "Restore retired or superseded cards"),
 		a.kbSupersedeCommand(dir),
 	}
@@ -40,7 +40,8 @@ func (a *app) kbDecideCommand(dir *string, act review.Act, use, short string) *c
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
 	if act == review.Approve {
-		cmd.Flags().BoolVar(&d.Untaint, "untaint", false, "you checked the text: export it, too, though its evidence came from outside the project")
+		cmd.Flags().BoolVar(&d.Untaint, "untaint", false,
+			"you checked the text: export it, too, though its evidence came from outside the project")
 	}
 	return cmd
 }

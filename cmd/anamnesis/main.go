@@ -95,8 +95,9 @@ func (a *app) rootCommand() *cobra.Command {
 	}{
 		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.attachCommand(), a.sayCommand(), a.answerCommand(),
 			a.jumpCommand(), a.applyCommand(), a.stopCommand(), a.demoCommand()}},
-		{"Look", []*cobra.Command{a.mirrored(a.tasksCommand()), a.searchCommand(), a.mirrored(a.timelineCommand()), a.mirrored(a.showCommand()),
-			a.mirrored(a.reportCommand()), a.mirrored(a.diffCommand()), a.blameCommand(), a.mirrored(a.explainCommand()), a.doctorCommand()}},
+		{"Look", []*cobra.Command{a.mirrored(a.tasksCommand()), a.searchCommand(), a.mirrored(a.timelineCommand()),
+			a.mirrored(a.showCommand()), a.mirrored(a.reportCommand()), a.mirrored(a.diffCommand()), a.blameCommand(),
+			a.mirrored(a.explainCommand()), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.mirrored(a.serveCommand()), a.kbCommand(), a.verdictCommand()}},
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(),
 			a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
@@ -188,6 +189,7 @@ func (a *app) withService(do func(*cobra.Command, []string, *session.Service) er
 // sayUnexamined names the directories where a command ran when its program died.
 func (a *app) sayUnexamined(h taskdir.Home) {
 	for _, r := range quarantine.Unexamined(h.Runs()) {
-		fmt.Fprintf(a.stderr, "anamnesis: a command in %s was cut off when its program died; do not use git there until a task, a resume, a jump or a recording in that directory has examined what it left\n", view.Line(r.World, 500))
+		fmt.Fprintf(a.stderr, "anamnesis: a command in %s was cut off when its program died; do not use git there until "+
+			"a task, a resume, a jump or a recording in that directory has examined what it left\n", view.Line(r.World, 500))
 	}
 }

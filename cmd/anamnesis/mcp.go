@@ -48,8 +48,8 @@ func (a *app) mcpLoginCommand(verb, short string, dir *string) *cobra.Command {
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
-			servers, err := session.PickServers(servers, args)
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, all []mcp.Server) error {
+			servers, err := session.PickServers(all, args)
 			if err != nil {
 				return err
 			}
@@ -148,8 +148,8 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the servers a task in the directory would have",
-		RunE: a.withServers(dir, func(_ *cobra.Command, _ []string, svc *session.Service, servers []mcp.Server) error {
-			entries, err := svc.ListServers(servers)
+		RunE: a.withServers(dir, func(_ *cobra.Command, _ []string, svc *session.Service, all []mcp.Server) error {
+			entries, err := svc.ListServers(all)
 			if err != nil {
 				return err
 			}
@@ -194,13 +194,13 @@ func (a *app) mcpRemoveCommand(verb, short string, dir *string) *cobra.Command {
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, all []mcp.Server) error {
 			ofProject := func(s mcp.Server) bool { return s.Name == args[0] && s.Project != "" }
-			if verb == "revoke" && !slices.ContainsFunc(servers, ofProject) {
-				return exit.Usagef("no server of the project is called %s; 'anamnesis mcp remove' removes one of your own",
-					args[0])
+			if verb == "revoke" && !slices.ContainsFunc(all, ofProject) {
+				return exit.Usagef("no server of the project is called %s; "+
+					"'anamnesis mcp remove' removes one of your own", args[0])
 			}
-			withdrawn, err := svc.RemoveServer(servers, args[0])
+			withdrawn, err := svc.RemoveServer(all, args[0])
 			if err != nil {
 				return err
 			}
@@ -219,8 +219,8 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 		Use:   "test [NAME…]",
 		Args:  cobra.ArbitraryArgs,
 		Short: "Start servers and list their tools",
-		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
-			servers, err := session.PickServers(servers, args)
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, all []mcp.Server) error {
+			servers, err := session.PickServers(all, args)
 			if err != nil {
 				return err
 			}
@@ -267,13 +267,14 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 approval covers the command, the programs of the project that it runs or names, and the
 descriptions of the tools. If one of them changes, you are asked again. A project's server runs
 in a sandbox. The flags below grant more, and replace earlier grants.`,
-		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, servers []mcp.Server) error {
+		RunE: a.withServers(dir, func(cmd *cobra.Command, args []string, svc *session.Service, all []mcp.Server) error {
 			grants, err := resolveGrants(grants, args)
 			if err != nil {
 				return err
 			}
-			servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { return s.Project == "" })
-			if servers, err = session.PickServers(servers, args); err != nil {
+			all = slices.DeleteFunc(all, func(s mcp.Server) bool { return s.Project == "" })
+			servers, err := session.PickServers(all, args)
+			if err != nil {
 				return err
 			}
 			for _, s := range servers {

@@ -52,7 +52,7 @@ func (a *app) mirrored(cmd *cobra.Command) *cobra.Command {
 
 // steers lets a verb that steers tasks steer those of a bucket.
 func (a *app) steers(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&a.by, "as", "", "your `NAME` in the record of a task that a bucket keeps (default: USER@HOST)")
+	cmd.Flags().StringVar(&a.by, "as", "", "your `NAME` in the record of a bucket's task (default: USER@HOST)")
 	return a.mirrored(cmd)
 }
 
@@ -61,15 +61,16 @@ func (a *app) remoteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remote",
 		Short: "Check a bucket that keeps tasks, copy a task from it, or remove one",
-		Long: `Check a bucket that keeps tasks, copy a task from it, or remove one. It is an S3-compatible bucket, or a directory
-that machines share. 'run --remote' keeps a task there, 'resume --remote' continues it on any machine, and 'tasks
---remote' lists them.
+		Long: `Check a bucket that keeps tasks, copy a task from it, or remove one. It is an S3-compatible bucket,
+or a directory that machines share. 'run --remote' keeps a task there, 'resume --remote' continues it on any
+machine, and 'tasks --remote' lists them.
 
-Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws/credentials or from the
-machine's role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNESIS_REMOTE_KEY, a key that
-'openssl rand -base64 32' makes, everything is encrypted before it is sent.`,
+Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws/credentials or from the machine's
+role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNESIS_REMOTE_KEY, a key that 'openssl rand
+-base64 32' makes, everything is encrypted before it is sent.`,
 	}
-	cmd.PersistentFlags().StringVar(&address, "remote", "", "the bucket: s3://BUCKET/PREFIX or a directory (default: the setting remote)")
+	cmd.PersistentFlags().StringVar(&address, "remote", "",
+		"the bucket: s3://BUCKET/PREFIX or a directory (default: the setting remote)")
 	open := func() (bucket.Bucket, error) {
 		svc, set, err := a.configured(".")
 		if err != nil {
@@ -97,8 +98,8 @@ machine's role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNE
 		},
 	}, &cobra.Command{
 		Use: "pull TASK", Short: "Copy a task into this home, to be read", Args: cobra.ExactArgs(1),
-		Long: `Copy a task, its subagents and their snapshots into this home, or bring the copy up to date. All verbs that read
-tasks work with the copy.`,
+		Long: `Copy a task, its subagents and their snapshots into this home, or bring the copy up to date. All
+verbs that read tasks work with the copy.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := open()
 			if err != nil {

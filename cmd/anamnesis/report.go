@@ -14,9 +14,9 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := a.onTask(&cobra.Command{
 		Use:   "report [TASK]",
 		Short: "Say what happened in a task: the outcome, the paths that were left and why, files, tests, cost",
-		Long: `Say what happened in a task, on one screen: what was asked, how it ended, what the tests said, each path that
-was left and why, the files that changed since the beginning, what was done outside of the directory, time and
-cost. Each line names the operation that it rests on: 'anamnesis show TASK SEQ' opens it.`,
+		Long: `Say what happened in a task, on one screen: what was asked, how it ended, what the tests said, each
+path that was left and why, the files that changed since the beginning, what was done outside of the directory, time
+and cost. Each line names the operation that it rests on: 'anamnesis show TASK SEQ' opens it.`,
 	}, 0, 0, func(cmd *cobra.Command, svc *session.Service, task string, _ []string) error {
 		r, err := svc.Report(cmd.Context(), task)
 		if err != nil {

@@ -17,9 +17,9 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
-		Long: `Run an agent on a request in a directory, which becomes its reversible world. Text piped into
-the command follows the request, or is the request if that is -. On a terminal, typed lines steer the agent. Ctrl-C ends the turn; twice, it
-leaves at once. 'resume' continues.`,
+		Long: `Run an agent on a request in a directory, which becomes its reversible world. Text piped into the
+command follows the request, or is the request if that is -. On a terminal, typed lines steer the agent. Ctrl-C ends
+the turn; twice, it leaves at once. 'resume' continues.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(args[0]) == "" {
@@ -64,8 +64,9 @@ keeps waits for the bucket; --detach continues a copy without it.`,
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&f.Remote.Now, "now", false, "with --remote, take the task at once: no other process works on it")
-	cmd.Flags().BoolVar(&f.Remote.Detach, "detach", false, "continue a copy of TASK, under a new name, that no bucket keeps")
+	fl := cmd.Flags()
+	fl.BoolVar(&f.Remote.Now, "now", false, "with --remote, take the task at once: no other process works on it")
+	fl.BoolVar(&f.Remote.Detach, "detach", false, "continue a copy of TASK, under a new name, that no bucket keeps")
 	return cmd
 }
 

@@ -23,13 +23,13 @@ func (a *app) searchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search WORDS…",
 		Short: "Find what was asked, done and met in all tasks and imported sessions",
-		Long: `Find requests, reasons of jumps, calls, errors and answers of all tasks in this home, sessions of other agents that were
-recorded or imported among them. Files of other agents that were not imported are not read. The best place of each task is
-shown, the best task first, with the commands that open it and go back to it.
+		Long: `Find requests, reasons of jumps, calls, errors and answers of all tasks in this home, sessions of
+other agents that were recorded or imported among them. Files of other agents that were not imported are not read.
+The best place of each task is shown, the best task first, with the commands that open it and go back to it.
 
-Any of the WORDS is looked for, and more of them rank higher. '"a b"' is a phrase. A path or an identifier is found whole,
-and by its parts. The index is search.db in the state folder, which can be deleted; a search reads what was recorded since
-the last one.`,
+Any of the WORDS is looked for, and more of them rank higher. '"a b"' is a phrase. A path or an identifier is found
+whole, and by its parts. The index is search.db in the state folder, which can be deleted; a search reads what was
+recorded since the last one.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) (err error) {
 			if q.Most < 1 || q.Most > 1000 {

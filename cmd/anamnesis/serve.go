@@ -23,10 +23,10 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Show cards and tasks in a browser, on this machine only",
-		Long: `Show the review of cards and the timelines of tasks, and steer tasks, as a web page on this machine only. Open
-the printed address: its token gives your browser access. Whoever has the token can do what you
-can do. It is valid until the server ends, or until you end a browser's session on the page.
-With --origin, a proxy or tunnel of yours may make the page reachable by another name. Ctrl-C ends the server.`,
+		Long: `Show the review of cards and the timelines of tasks, and steer tasks, as a web page on this machine
+only. Open the printed address: its token gives your browser access. Whoever has the token can do what you can do.
+It is valid until the server ends, or until you end a browser's session on the page. With --origin, a proxy or
+tunnel of yours may make the page reachable by another name. Ctrl-C ends the server.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.serve(cmd.Context(), dir, addr, origins)
 		},
@@ -34,7 +34,8 @@ With --origin, a proxy or tunnel of yours may make the page reachable by another
 	chooseKB(cmd, &dir)
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0",
 		"where to listen: a loopback address and a port, 0 for any free one")
-	cmd.Flags().StringArrayVar(&origins, "origin", nil, "`URL` at which a proxy of yours reaches the server, such as https://HOST (repeatable)")
+	cmd.Flags().StringArrayVar(&origins, "origin", nil,
+		"`URL` at which a proxy of yours reaches the server, such as https://HOST (repeatable)")
 	return a.jsonFlag(cmd, "the address as one JSON object")
 }
 

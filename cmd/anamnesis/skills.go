@@ -22,9 +22,9 @@ func (a *app) skillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skills",
 		Short: "List and approve skills and slash commands",
-		Long: `Skills are folders with a SKILL.md in .agents/skills, .claude/skills and skills of the program's configuration,
-slash commands are files in the folders commands beside them: of a project and of your home. A project's count only
-after you approved their current content.`,
+		Long: `Skills are folders with a SKILL.md in .agents/skills, .claude/skills and skills of the program's
+configuration, slash commands are files in the folders commands beside them: of a project and of your home. A
+project's count only after you approved their current content.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")

@@ -33,7 +33,8 @@ func (a *app) sayCommand() *cobra.Command {
 		}
 		a.printf("recorded for %s; the model sees it with the next request\n", task)
 		if q, err := svc.Question(task); err == nil {
-			a.notef("%s waits for an answer first: %s", task, view.Line(timeline.QuestionText(&q.QuestionAsked), a.width()))
+			question := view.Line(timeline.QuestionText(&q.QuestionAsked), a.width())
+			a.notef("%s waits for an answer first: %s", task, question)
 		}
 		return nil
 	}))
@@ -56,7 +57,11 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 				return err
 			}
 			if len(args) == 1 {
-				return a.showQuestion(svc, task)
+				q, err := svc.Question(task)
+				if err != nil {
+					return err
+				}
+				return a.show(q, func() { a.out().Question(task, q) })
 			}
 			running, err := svc.Answer(cmd.Context(), task, seq, strings.Join(args[1:], " "), question.FromAnswer)
 			if err != nil {
@@ -76,15 +81,6 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 	}
 	cmd.Flags().Uint64Var(&seq, "op", 0, "answer only the question of this operation, not one that was asked since")
 	return a.jsonFlag(a.steers(cmd), "the question as a JSON object")
-}
-
-// showQuestion prints the open question of a task.
-func (a *app) showQuestion(svc *session.Service, task string) error {
-	q, err := svc.Question(task)
-	if err != nil {
-		return err
-	}
-	return a.show(q, func() { a.out().Question(task, q) })
 }
 
 func (a *app) jumpCommand() *cobra.Command {

@@ -69,7 +69,7 @@ func (a *app) diffCommand() *cobra.Command {
 	cmd := a.onTask(&cobra.Command{
 		Use:   "diff [TASK] [A [B]]",
 		Short: "Show what changed in the world between two steps",
-		Long:  "Show what changed from the end of step A (default: 0, the beginning) to that of step B (default: the current step).",
+		Long:  "Show what changed from the end of step A (default: 0, the beginning) to that of step B (default: the current one).",
 	}, 0, 2, a.diff)
 	return a.jsonFlag(cmd, "a JSON array of changed paths")
 }

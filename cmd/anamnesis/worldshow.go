@@ -20,10 +20,10 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "log",
 		Short: "List the snapshots, the newest first",
-		Long: "List the snapshots of this directory, and of the task that --task names, the newest first. In a directory in which\n" +
-			"tasks ran, those of all of them are listed, by TASK@STEP.\n" +
-			"* marks the last known state of the directory. Missing or damaged snapshots are listed with the reason.\n" +
-			"'git --git-dir STORE log --graph --all' draws them with their branches.",
+		Long: `List the snapshots of this directory, and of the task that --task names, the newest first. In a directory
+in which tasks ran, those of all of them are listed, by TASK@STEP.
+* marks the last known state of the directory. Missing or damaged snapshots are listed with the reason.
+'git --git-dir STORE log --graph --all' draws them with their branches.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				list, err := w.Log(cmd.Context())
@@ -129,17 +129,13 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 	case err != nil:
 		return err
 	case item.Type == "dir":
-		return a.showDir(ctx, w, id, path)
+		items, err := w.List(ctx, id, path)
+		if err != nil {
+			return err
+		}
+		return a.show(map[string]any{"items": items}, func() { a.out().Items(items) })
 	case a.json:
 		return a.printJSON(item)
 	}
 	return a.out().Content(func(out io.Writer) error { return w.Content(ctx, id, path, out) })
-}
-
-func (a *app) showDir(ctx context.Context, w *worldstate.World, id worldstate.ID, path string) error {
-	items, err := w.List(ctx, id, path)
-	if err != nil {
-		return err
-	}
-	return a.show(map[string]any{"items": items}, func() { a.out().Items(items) })
 }

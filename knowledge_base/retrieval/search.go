@@ -96,11 +96,8 @@ func newScratch(slots int) *scratch {
 	return &scratch{words: make([]float64, slots), grams: make([]float64, slots), vecs: make([]float64, slots)}
 }
 
-// poolSize is how many candidates are looked at closely for k hits.
-func poolSize(k int) int { return max(k*evidencePool, minPool) }
-
 // rank returns the best of the allowed documents that any leg found, as many as
-// poolSize says, best first, ties by id. Scores lie in (0, sum of weights]
+// are looked at closely for the hits wanted, best first, ties by id. Scores lie in (0, sum of weights]
 // before the prior. An external embedder is asked while the other legs work and
 // left out when it cannot answer; err then says why, and the result still holds.
 func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err error) {
@@ -130,7 +127,7 @@ func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err
 			s.vecs[slot] = h.Cosine
 		}
 	}
-	found := x.fuse(q, s, poolSize(q.K))
+	found := x.fuse(q, s, max(q.K*evidencePool, minPool))
 	for i := range found {
 		if q.Prior != nil {
 			found[i].Score *= min(q.Prior(found[i].ID), MaxPrior)

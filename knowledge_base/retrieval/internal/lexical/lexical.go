@@ -65,10 +65,6 @@ func (x *Index[K]) Add(slot int, each func(emit func(K))) {
 // rare, and a word that all its texts share still means something.
 const leastDocs = 64
 
-func (x *Index[K]) idf(df int) float64 {
-	return math.Log(1 + (float64(max(x.Docs, leastDocs))-float64(df)+0.5)/(float64(df)+0.5))
-}
-
 // evidenceFlatness is by how many further documents without its terms a query's reach is
 // computed: in a small store every word is rare.
 const evidenceFlatness = 1000
@@ -84,8 +80,9 @@ func (x *Index[K]) Score(terms []K, weight []float64, scores []float64) (reach f
 	avg := float64(x.total) / float64(x.Docs)
 	for i, k := range terms {
 		list := x.postings[k]
-		w := x.idf(len(list)) * weight[i]
-		reach += weight[i] * math.Log(float64(max(x.Docs, leastDocs)+evidenceFlatness)/float64(len(list)+1))
+		docs, with := float64(max(x.Docs, leastDocs)), float64(len(list))
+		w := math.Log(1+(docs-with+0.5)/(with+0.5)) * weight[i] // the idf
+		reach += weight[i] * math.Log((docs+evidenceFlatness)/(with+1))
 		for _, p := range list {
 			tf := float64(p.tf)
 			norm := bm25K1 * (1 - x.b + x.b*float64(x.lengths[p.slot])/avg)
