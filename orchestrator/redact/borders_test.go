@@ -28,7 +28,7 @@ func borders() []side {
 		}},
 		{"names", []string{
 			"x" + many("A", 63) + "_PASSWORD=«correct»", "PASSWORD123=«hunter»", `API_KEY="«QWERTZ99»"`, "password: «bcDEF123x»", "APP_SECRET=«$x9y8z7w».",
-			"DB_PASSWORD=«postgre».", `{password:«q7Zb2c3d»}"`, `\u003c«` + key + `»`, "q%20«" + key + "»&", `\n«` + key + `»`,
+			"DB_PASSWORD=«postgre».", `{password:«q7Zb2c3d»}"`, "DB_PASSWORD=«hunter2» \bX", `\u003c«` + key + `»`, "q%20«" + key + "»&", `\n«` + key + `»`,
 		}, []string{
 			"x" + many("A", 62) + "_PASSWORD=correct", "D_PaSSWORD=postgres", "z_PASSWORD=postgres", "PASSWORD1234=hunter", `config[password] = "hunter2pw9"`,
 			`f(DB_PASSWORD, "a1b2c3d4")`, `f("DB_PASSWORD", DB_HOST_NAME2)`, "DB_PASS=>hunter", "DB_PASS =hunter", "DB_PASS= hunter", "DB_PASS:hunter",
