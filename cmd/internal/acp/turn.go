@@ -137,19 +137,15 @@ func (v *viewer) turn(ctx context.Context, open func() (*session.Session, error)
 		v.note("stopped by a limit: " + out.Detail)
 		r.StopReason = sdk.StopReasonMaxTurnRequests
 	case "failed":
-		return r, failed(errors.Join(out.Err, errorIf(out.Err == nil, out.Detail)))
+		if out.Err == nil {
+			out.Err = errors.New(out.Detail)
+		}
+		return r, failed(out.Err)
 	default:
 		v.send(sdk.UpdateAgentMessageText(out.Reason + ": " + out.Detail))
 		r.StopReason = sdk.StopReasonEndTurn
 	}
 	return r, failed(err)
-}
-
-func errorIf(cond bool, text string) error {
-	if cond {
-		return errors.New(text)
-	}
-	return nil
 }
 
 // viewer shows a task's operations as updates of a session.

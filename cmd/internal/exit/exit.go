@@ -88,13 +88,14 @@ func Code(err error) int {
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, taskdir.ErrAnswered, state.ErrNotJumped,
-			taskdir.ErrSubagent, taskdir.ErrImported,
+			taskdir.ErrSubagent, taskdir.ErrImported, taskdir.ErrKept, taskdir.ErrRunning,
 			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, hook.ErrBlocked,
-			replica.ErrLost, replica.ErrHeld, replica.ErrNoFence, replica.ErrNewer, bucket.ErrKey, bucket.ErrRefused, bucket.ErrFails, taskdir.ErrKept, taskdir.ErrRunning,
+			replica.ErrLost, replica.ErrHeld, replica.ErrNoFence, replica.ErrNewer,
+			bucket.ErrKey, bucket.ErrRefused, bucket.ErrFails,
 		}},
 		{Usage, []error{
-			taskdir.ErrNoTask, replica.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
-			runtime.ErrTaskExists, taskdir.ErrNotLive, taskdir.ErrNoQuestion,
+			taskdir.ErrNoTask, replica.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName,
+			runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive, taskdir.ErrNoQuestion,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, taskdir.ErrNoOp,
 		}},

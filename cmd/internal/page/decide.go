@@ -182,7 +182,11 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 				"Put into your text what should stay, and save again.")
 	case errors.As(err, &fault):
 		v.Whole = true // the fault's line number counts in the file
-		return s.renderEdit(w, r, http.StatusUnprocessableEntity, v, "Not saved: "+faultText(fault))
+		text := "Not saved: " + fault.What
+		if fault.Line > 0 {
+			text = fmt.Sprintf("Not saved: line %d: %s", fault.Line, fault.What)
+		}
+		return s.renderEdit(w, r, http.StatusUnprocessableEntity, v, text)
 	case err != nil:
 		return err
 	}
@@ -194,11 +198,4 @@ func lostIssue(was, now []byte) bool {
 	old, err := card.Parse(was)
 	c, fault := card.Parse(now) // the store reports a fault
 	return err == nil && fault == nil && len(old.Issue) > 0 && len(c.Issue) == 0
-}
-
-func faultText(fault *card.Error) string {
-	if fault.Line > 0 {
-		return fmt.Sprintf("line %d: %s", fault.Line, fault.What)
-	}
-	return fault.What
 }

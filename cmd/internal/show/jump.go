@@ -28,7 +28,12 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	for _, r := range p.Discarded {
 		o.Printf("leave   ops %s\n", r)
 	}
-	o.passes(p)
+	for _, pass := range p.Passes { // in the words that the jump itself uses
+		o.Printf("pass    ops %s: %s\n", pass.Ops, timeline.PlannedPass(pass, p.EAS))
+	}
+	if len(p.Passes) == 0 && p.Raw > 0 {
+		o.Printf("no pass: %d tokens discarded in all <= EAS %d\n", p.Raw, p.EAS)
+	}
 	if p.Git != nil && len(p.Git) == 0 {
 		o.Println("git     nothing would be moved")
 	}
@@ -46,17 +51,6 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	}
 	if p.World.Empty() {
 		o.Println("no file would be moved")
-	}
-}
-
-// passes says whether a jump would compact what it leaves, in the words that it
-// itself uses.
-func (o *Printer) passes(p inspect.JumpPlan) {
-	for _, pass := range p.Passes {
-		o.Printf("pass    ops %s: %s\n", pass.Ops, timeline.PlannedPass(pass, p.EAS))
-	}
-	if len(p.Passes) == 0 && p.Raw > 0 {
-		o.Printf("no pass: %d tokens discarded in all <= EAS %d\n", p.Raw, p.EAS)
 	}
 }
 

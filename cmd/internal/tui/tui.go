@@ -80,7 +80,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		m.turns.Leave()
 		m.unsent()
 	}
-	r := m.leave()
+	r := m.result
+	r.Task = m.o.Task
+	if m.s != nil {
+		r.Err = session.JoinClose(r.Err, m.s.Close())
+	}
 	if len(m.out) > 0 { // nothing is drawn any more
 		fmt.Fprintln(o.Out, m.waiting())
 	}
@@ -227,14 +231,4 @@ func (m *screen) unsent() string {
 		m.edit.Remember(text)
 	}
 	return text
-}
-
-// leave closes the session after the program has ended.
-func (m *screen) leave() Result {
-	r := m.result
-	r.Task = m.o.Task
-	if m.s != nil {
-		r.Err = session.JoinClose(r.Err, m.s.Close())
-	}
-	return r
 }
