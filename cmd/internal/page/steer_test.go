@@ -19,7 +19,7 @@ func TestSteer(t *testing.T) {
 	w.call("Bash", "one")
 	var mu sync.Mutex
 	var got []string
-	stop, err := taskdir.Serve(s.home, "t", func(c taskdir.Command) error {
+	stop, err := taskdir.Serve(s.home.Socket("t"), func(c taskdir.Command) error {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprint(c.Verb, " ", c.Text+c.From, c.To, c.Reason))
