@@ -9,19 +9,6 @@ import (
 	"anamnesis/worldstate/internal/scan"
 )
 
-// sparse makes a file with data at some places, and holes elsewhere.
-func (b *bench) sparse(path string, size int64, data ...int64) {
-	b.Helper()
-	f, err := os.Create(b.path(path))
-	b.must(err)
-	b.must(f.Truncate(size))
-	for _, at := range data {
-		_, err := f.WriteAt([]byte("data"), at)
-		b.must(err)
-	}
-	b.must(f.Close())
-}
-
 // TestFileLimit: a file over the limit is left out and listed, and no restore
 // writes or removes it, on whichever side of the limit it is at the other end.
 func TestFileLimit(t *testing.T) {
