@@ -42,7 +42,7 @@ func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, e
 	begun := c.place.Now()
 	for len(steps) > 1 && b.Probes < maxProbes && c.place.Now().Sub(begun) < searchTime && rec.InWorld == "" {
 		half := (len(steps) - 1) / 2
-		if c.shows != nil && c.place.Now().Sub(begun) > 2*time.Second {
+		if c.shows != nil {
 			c.shows(op.Call{Name: "the check"}, fmt.Sprintf("looking for the step that broke it: %d are left, run %d", len(steps), b.Probes+1))
 		}
 		passes, err := c.passesAt(ctx, rec.Checks[i].Command, steps[half])

@@ -145,6 +145,9 @@ func TestCheckSays(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(place.Dir, "x")); err == nil || b.InWorld != "" {
 		t.Errorf("a check ran in the directory: %v, %q", err, b.InWorld)
 	}
+	if b := check(t.Context(), true, until("pytest() { touch x; }; pytest")); b.Checks[0].Status != "" || !b.Passed {
+		t.Errorf("a run that says nothing of tests: %+v", b.Checks)
+	}
 	scoring, stop := context.WithCancel(t.Context())
 	interrupting := New(place, func(context.Context) (*guard.Sandbox, error) {
 		if len(st.Goal.Runs) == 1 { // the score is about to run
@@ -206,7 +209,8 @@ func TestSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checker := New(place, func(context.Context) (*guard.Sandbox, error) { return box, nil }, func(op.Call, string) {})
+	var shown []string
+	checker := New(place, func(context.Context) (*guard.Sandbox, error) { return box, nil }, func(_ op.Call, text string) { shown = append(shown, text) })
 	broke := func(command string, last state.GoalRun) *op.Broke {
 		t.Helper()
 		place.State().Goal = state.Goal{Runs: []state.GoalRun{last}}
@@ -225,6 +229,9 @@ func TestSearch(t *testing.T) {
 		if b == nil || b.Step != bad || b.Good != bad-1 || b.Probes > 3 || b.Unfinished != "" || fmt.Sprint(b.Changed) != fmt.Sprintf("[f%d]", bad) {
 			t.Errorf("step %d broke it: %+v", bad, b)
 		}
+	}
+	if len(shown) == 0 || shown[0] != "looking for the step that broke it: 5 are left, run 1" {
+		t.Errorf("shown meanwhile: %q", shown)
 	}
 	if err := place.Record(t.Context(), &op.JumpDone{From: steps, To: 2, Backward: true}); err != nil {
 		t.Fatal(err)
