@@ -34,9 +34,7 @@ type answer struct {
 }
 
 func newAsker(m consult.Model, r *Request, o *Options, ev *evidence, res *Result) *asker {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	a := &asker{m: m, r: r, ev: ev, res: res, maxCalls: o.MaxCalls, total: cmp.Or(o.Timeout, DefaultTimeout)}
 	if a.maxCalls <= 0 || a.maxCalls > MaxPieces {
 		a.maxCalls = MaxPieces

@@ -26,7 +26,8 @@
 // FIFOs, sockets and devices are only listed. A path makes the snapshot incomplete, and every
 // restore to or from it leaves the path as it is, if it cannot be read, is nested more deeply
 // than MaxDepth directories or MaxPathBytes, or is a file larger than Options.FileLimitBytes.
-// Holes, owners, time stamps, setuid bits, extended attributes and hard links are not restored; see
+// In a file written anew blocks of zeros become holes if the file system has them. Owners, time
+// stamps, setuid bits, extended attributes and hard links are not restored; see
 // Result.LostAttributes.
 //
 // # Going back

@@ -61,9 +61,7 @@ type Index struct {
 
 // New returns an empty index.
 func New(o *Options) *Index {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	x := &Index{
 		words: lexical.NewWords(),
 		grams: lexical.NewGrams(),

@@ -16,6 +16,7 @@ import (
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside/reader"
+	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -71,10 +72,8 @@ func lockWorld(ctx context.Context, h taskdir.Home, dir string) (unlock func(), 
 		if !errors.Is(err, durable.ErrLocked) {
 			return func() { f.Close() }, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(lockPause):
+		if err := model.Wait(ctx, lockPause); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/durable"
+	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -92,10 +93,8 @@ func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) 
 		if err := r.start(h, dir); err != nil {
 			return nil, errors.Join(errNoRecorder, err)
 		}
-		select {
-		case <-ctx.Done():
+		if model.Wait(ctx, lockPause) != nil {
 			return nil, nil
-		case <-time.After(lockPause):
 		}
 	}
 }

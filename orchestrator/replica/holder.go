@@ -18,6 +18,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
@@ -501,9 +502,7 @@ func (h *Holder) retry(ctx context.Context, f func() error) error {
 		if pause == firstRetry && h.o.Waiting != nil {
 			h.o.Waiting(err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if model.Wait(ctx, pause) != nil {
 			return fmt.Errorf("%s: %w: %w", h.bucket, context.Cause(ctx), err)
 		}
 	}

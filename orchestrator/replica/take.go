@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/durable"
+	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/replica/bucket"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -80,9 +81,7 @@ func patiently[T any](ctx context.Context, request func() (T, error)) (T, error)
 		if err == nil || lasting || pause > lastRetry {
 			return v, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if model.Wait(ctx, pause) != nil {
 			return v, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
@@ -159,9 +158,7 @@ func Remove(ctx context.Context, b bucket.Bucket, task string, say func(string))
 		last, _, failed := decode(data)
 		if failed != nil {
 			say(fmt.Sprintf("%s cannot be read: waiting %v for a sign of a process that can", names[i], DefaultLease))
-			select {
-			case <-time.After(DefaultLease):
-			case <-ctx.Done():
+			if model.Wait(ctx, DefaultLease) != nil {
 				return 0, context.Cause(ctx)
 			}
 			var more []string

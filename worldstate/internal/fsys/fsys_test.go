@@ -79,6 +79,29 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestHoles: a file has what was written to it, holes among it, and its full length where it ends in one.
+func TestHoles(t *testing.T) {
+	zero := func(n int) string { return strings.Repeat("\x00", n) }
+	for _, parts := range [][]string{
+		{}, {"a"}, {zero(4096)}, {"a", zero(4096)}, {zero(4096), "a"}, {zero(4095), "a", zero(4095)}, {"a", zero(64 << 10), "b"}, {zero(64<<10 + 1)}, {zero(8192), zero(1)},
+	} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := fsys.HoleWriter{File: f}
+		for _, p := range parts {
+			if n, err := h.Write([]byte(p)); n != len(p) || err != nil {
+				t.Errorf("%d bytes of %d written: %v", n, len(p), err)
+			}
+		}
+		err = errors.Join(f.Truncate(int64(len(strings.Join(parts, "")))), f.Close())
+		if got, readErr := os.ReadFile(f.Name()); err != nil || readErr != nil || string(got) != strings.Join(parts, "") {
+			t.Errorf("%d parts: %d bytes, %v", len(parts), len(got), err)
+		}
+	}
+}
+
 // TestOpenBeneath: no symbolic link is followed, in no part of the path.
 func TestOpenBeneath(t *testing.T) {
 	dir := t.TempDir()

@@ -1,6 +1,6 @@
 // Package fsys is the file system as the packages of worldstate use it: stamps that show
 // whether a file changed, openat without symbolic links, durable writes, the store's locks and
-// format number, and the notifier of changes. It knows nothing of git.
+// format number, holes, and the notifier of changes. It knows nothing of git.
 package fsys
 
 import (

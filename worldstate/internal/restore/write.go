@@ -135,7 +135,10 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 		return made, err
 	}
 	f := os.NewFile(uintptr(n), temp)
-	size, err := x.env.Objects.CopyTo(a.After.Hash, gitfmt.BlobObject, a.Path, f)
+	size, err := x.env.Objects.CopyTo(a.After.Hash, gitfmt.BlobObject, a.Path, fsys.HoleWriter{File: f})
+	if err == nil {
+		err = f.Truncate(size)
+	}
 	if err == nil {
 		err = x.before("temp filled", a.Path)
 	}

@@ -1,13 +1,83 @@
 package worldstate
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/scan"
 )
+
+// blocks is what a file takes on its disk, in bytes.
+func (b *bench) blocks(path string) int64 {
+	b.Helper()
+	var st unix.Stat_t
+	b.must(unix.Stat(b.path(path), &st))
+	return st.Blocks * 512
+}
+
+// sparse makes a file with data at some places, and holes elsewhere.
+func (b *bench) sparse(path string, size int64, data ...int64) {
+	b.Helper()
+	f, err := os.Create(b.path(path))
+	b.must(err)
+	b.must(f.Truncate(size))
+	for _, at := range data {
+		_, err := f.WriteAt([]byte("data"), at)
+		b.must(err)
+	}
+	b.must(f.Close())
+}
+
+// TestHoles: a file with holes is the same file for git, and comes back with them.
+func TestHoles(t *testing.T) {
+	b := newBench(t, nil)
+	const size = 24<<20 + 123
+	b.sparse("inside", size, 0, 9<<20, 20<<20)
+	b.sparse("end", size, 5)
+	b.sparse("begin", size, size-4)
+	b.sparse("all", size)
+	b.sparse("small", 300<<10, 4)
+	names := []string{"inside", "end", "begin", "all", "small"}
+	if b.blocks("all") > 1<<20 {
+		t.Skip("the file system has no holes")
+	}
+	first := b.save()
+	sums := make(map[string][]byte)
+	for _, name := range names {
+		data, err := os.ReadFile(b.path(name))
+		b.must(err)
+		sums[name] = data
+		st, err := b.w.Stat(context.Background(), first.ID, name)
+		b.must(err)
+		if want := gitfmt.HashObject(gitfmt.BlobObject, data); st.Blob != want.String() {
+			t.Errorf("%s: blob %s, want %s", name, st.Blob, want)
+		}
+	}
+	b.sparse("small", 300<<10, 4, 8)
+	for _, name := range names[:4] {
+		b.must(os.Remove(b.path(name)))
+	}
+	b.save()
+	b.jump(first.ID)
+	for _, name := range names {
+		data, err := os.ReadFile(b.path(name))
+		b.must(err)
+		if !bytes.Equal(data, sums[name]) {
+			t.Errorf("%s came back with other bytes", name)
+		}
+		if n := b.blocks(name); n > 256<<10 && name != "small" { // which is written in place
+			t.Errorf("%s takes %d bytes of the disk", name, n)
+		}
+	}
+	b.fsck()
+}
 
 // TestFileLimit: a file over the limit is left out and listed, and no restore
 // writes or removes it, on whichever side of the limit it is at the other end.
