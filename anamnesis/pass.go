@@ -141,7 +141,6 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		}
 		answer := a.ask(ctx, asked)
 		proposed = answer.proposed
-		// A model that was never reached, or never usable, leaves the notes to the extractor.
 		if answer.used > 0 || res.Fallback == "" {
 			res.Writer = WriterModel
 			notes = merge(answer.notes, extracted, recs, answer.unread)

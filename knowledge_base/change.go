@@ -43,7 +43,6 @@ func (s *Store) applyChange(ch Change, todo []planned) error {
 			return err
 		}
 		f := intent.File{Path: filepath.ToSlash(rel), Data: string(p.data)}
-		// The sum tells who finishes the change whether the file is still the one that it was planned over.
 		if p.old != nil {
 			f.Before = hex.EncodeToString(p.old.Sum[:])
 			if err := s.saveReplaced(p.old); err != nil {

@@ -55,7 +55,6 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 			return ctx.Err()
 		}
 		ref, isBlob, err := segments.ParseBlobRef(e.Body)
-		// A blob is looked at once, however many operations name it.
 		if isBlob && err == nil && blobs[ref.Blob.SHA256] == (segments.BlobRef{}) {
 			if _, err = segments.ResolveBody(fsys, dir, e.Seq, e.Body); err == nil {
 				blobs[ref.Blob.SHA256] = ref

@@ -203,7 +203,6 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		c.Record = append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before, Always: always})
 		return nil, nil
 	}
-	// An approval that stands needs no user; all that is left does.
 	if g.o.Approve == nil {
 		why := ""
 		if files, ok := strings.CutPrefix(q.Why, approval.ByAutorun); ok {

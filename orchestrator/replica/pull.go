@@ -197,7 +197,6 @@ func (p *pull) chunk(ctx context.Context, names []string) error {
 			next.Place = ""
 		}
 	}
-	// The snapshots come before the cursor: what it covers is whole.
 	for store, s := range p.packs {
 		if err := worldstate.Import(ctx, filepath.Join(p.home.Worlds(), store), next.Task, s.dir, s.ids); err != nil {
 			return err

@@ -79,7 +79,6 @@ func (p *Place) beside(ctx context.Context, snap worldstate.Snapshot, began time
 	known = alone && a.begun > 0 && a.begun == a.noted && !a.crashed
 	since, tools := a.since, a.tools
 	a.reset(began)
-	// There are no two snapshots whose difference could be read.
 	if p.seen.Commit == "" || p.seen.Tree == snap.Tree || snap.ParentLost != "" || Lost(snap) {
 		return nil, known, nil
 	}

@@ -84,7 +84,6 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 		p.Sandbox.writes.Drain()
 		p.authors.reset(began)
 	}
-	// Nothing changed that anybody could be told of.
 	if (snap.ID == was.Commit || Lost(snap)) && by == byOthers || snap.ParentLost != "" {
 		return snap, nil
 	}

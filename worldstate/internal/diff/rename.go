@@ -139,7 +139,6 @@ func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
 		}
 		return x.deleted < y.deleted
 	})
-	// The best pairs are made first; each file is in one pair at most.
 	for _, f := range found {
 		if _, paired := m.from[f.added]; !paired && !m.taken[f.deleted] {
 			m.pair(f.deleted, f.added, f.score)
