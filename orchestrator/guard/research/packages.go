@@ -27,6 +27,7 @@ const (
 	pipLook   = "pip index versions %"
 	pipValued = "--proxy --timeout --retries --log --cert --cache-dir --exists-action --trusted-host -t --target -i --index-url --extra-index-url " +
 		"-f --find-links -c --constraint --python --prefix --root --group --extra"
+	uvValued  = pipValued + " -p --from --with --index --default-index"
 	pipListed = "-r --requirement --requirements -e --editable"
 	goLook    = "go list -m -versions %"
 	goValued  = "-tags -C -mod -modfile -exec"
@@ -43,9 +44,9 @@ func managers() []manager {
 		{programs: "npx bunx", name: "npm", valued: "-p --package", single: true, look: npmLook},
 		{programs: "pip pip3 pipx", name: "pip", subs: "install inject run download wheel", valued: pipValued, listed: pipListed, look: pipLook},
 		{programs: "uv", name: "pip", subs: "add pip", valued: pipValued, listed: pipListed, look: pipLook},
-		{programs: "uv", name: "pip", subs: "tool", single: true, look: pipLook},
+		{programs: "uv", name: "pip", subs: "tool", valued: uvValued, single: true, look: pipLook},
 		{programs: "uv", name: "pip", subs: "run", with: "--with", look: pipLook},
-		{programs: "uvx", name: "pip", single: true, look: pipLook},
+		{programs: "uvx", name: "pip", valued: uvValued, single: true, look: pipLook},
 		{programs: "poetry pdm", name: "pip", subs: "add", valued: "-G --group --source", look: pipLook},
 		{programs: "go", name: "go", subs: "get install", valued: goValued, look: goLook},
 		{programs: "go", name: "go", subs: "run", valued: goValued, single: true, look: goLook},
@@ -151,7 +152,8 @@ func (m manager) words(args []shell.Word) []string {
 			}
 		case w == "--":
 		case oneOf(m.listed, w), oneOf(m.valued, w):
-			if i++; m.single && oneOf("-p --package", w) && i < len(args) { // npx -p PACKAGE command
+			// npx -p PACKAGE command, uvx --from PACKAGE command; uv's -p names a Python
+			if i++; m.single && (oneOf("--package --from", w) || w == "-p" && m.name == "npm") && i < len(args) {
 				return []string{args[i].Text}
 			}
 		case strings.HasPrefix(w, "-"):

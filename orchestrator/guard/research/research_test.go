@@ -41,6 +41,7 @@ func TestPackages(t *testing.T) {
 		{`pip install -r requirements.txt -e . --index-url https://pypi.example/simple`, "host:pypi.example"},
 		{`python3 -m pip install --user numpy`, "pip:numpy"},
 		{`uv pip install a && uv add b && uvx c d`, "pip:a pip:b pip:c"},
+		{`uvx --python 3.12 a; uvx -p 3.12 --from b c; uv tool run --with d e f`, "pip:a pip:b pip:e"},
 		{`go get golang.org/x/sync@latest ./... && go install honnef.co/go/tools/cmd/staticcheck@v0.8.2 && go install ./cmd/x`,
 			"go:golang.org/x/sync go:honnef.co/go/tools/cmd/staticcheck"},
 		{`cargo add serde@1 --features derive; cargo install ripgrep`, "cargo:serde cargo:ripgrep"},
