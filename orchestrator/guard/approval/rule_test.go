@@ -165,7 +165,7 @@ func TestRefusedFiles(t *testing.T) {
 		{"deny:Bash(> /etc/*)", "cat < /etc/passwd", Allow}, {"deny:Bash(> /etc/*)", "cat /etc/passwd", Allow}, {"deny:Bash(> /etc/*)", "echo x > etc/passwd", Allow},
 		{"deny:Bash(> /etc/*)", `echo x > "$F"`, Ask}, {"deny:Bash(> /etc/*)", `cat < "$F"`, Allow}, {"deny:Bash(> /etc/*)", `cat 2>&1`, Allow},
 		{"deny:Bash(> *)", "ls > log", Refuse}, {"deny:Bash(> *)", "ls 2>&1", Allow}, {"deny:Bash(> *)", "ls 2>&-", Allow}, {"deny:Bash(> *)", "ls >& log", Refuse}, {"deny:Bash(> *)", `ls >& "$F"`, Refuse},
-		{"deny:Bash(> /etc/*)", "$X y", Ask}, {"deny:Bash(>)", "echo x > a", Allow}, {"deny:Bash(rm *)", "> a", Allow}, {"deny:Bash(rm -rf *)", "rm a $X", Ask},
+		{"deny:Bash(> /etc/*)", "$X y", Ask}, {"deny:Bash(rm *)", "> a", Allow}, {"deny:Bash(rm -rf *)", "rm a $X", Ask},
 		{"deny:Bash(git * main)", "git push main", Refuse}, {"deny:Bash(git * main)", "git push dev", Allow}, {"deny:Bash(git * main)", "git $X main", Ask},
 		{"deny:Bash(git push)", "git push", Refuse}, {"deny:Bash(git push)", "git push origin", Allow}, {"deny:Bash(git push)", "git log", Allow},
 		{"deny:Bash(< /etc/*)", "cat < /etc/passwd", Refuse}, {"deny:Bash(< /etc/*)", "cat <<< /etc/passwd", Allow}, {"deny:Bash(< /etc/*)", "cat <<X\n/etc/passwd\nX", Allow},
@@ -183,7 +183,7 @@ func TestParseRule(t *testing.T) {
 			t.Errorf("ParseRule(%q) = %q, %v", text, r, err)
 		}
 	}
-	for _, text := range []string{"", "git diff *", "Bash()", "Bash() ", "Bash( )\n", "Bash(git", "Bash)", "[", "Ba sh", "WriteFile(secrets/*)", "Bahs(rm *)", "mcp__*(x)"} {
+	for _, text := range []string{"Bash(>)", "Bash(>> a)", "Bash(>a)", "Bash(> a b)", "", "git diff *", "Bash()", "Bash() ", "Bash( )\n", "Bash(git", "Bash)", "[", "Ba sh", "WriteFile(secrets/*)", "Bahs(rm *)", "mcp__*(x)"} {
 		if r, err := ParseRule(text, Allow); err == nil {
 			t.Errorf("ParseRule(%q) = %q, want an error", text, r)
 		}
