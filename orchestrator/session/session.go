@@ -307,7 +307,7 @@ func (s *Session) State() *state.State { return s.task.Ledger.State() }
 func (s *Session) Offer() {
 	reclaim, err := s.task.Offer(func() error {
 		s.client.note("another process works in this directory now; your next message continues this task once " +
-			"that has ended")
+			"that process has ended")
 		return s.close()
 	})
 	if err != nil {
