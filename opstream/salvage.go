@@ -79,7 +79,6 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segments.Path(dir, stop.Seg), stop.Off, stop.Seq, stop.Why)
 	}
 	out.Records, out.Blobs = scan.Cur.Seq, len(blobs)
-	// A salvage that is killed leaves the part, which no command takes for a log.
 	part := to + partSuffix
 	err = copyPrefix(fsys, dir, part, &scan.Cur, blobs)
 	if err == nil {

@@ -329,11 +329,12 @@ func TestTake(t *testing.T) {
 				if err != nil || p.Last.Released != released {
 					t.Fatalf("%+v, %v", p, err)
 				}
-				waited := time.Since(killed)
-				if killed.IsZero() || released && waited > lookTime || !released && (waited < lease-taken.holds/4 || waited > lease+lookTime) {
+				at := time.Now()
+				<-holder.ended
+				waited := at.Sub(killed)
+				if waited < 0 || released && waited > lookTime || !released && (waited < lease-taken.holds/4 || waited > lease+lookTime) {
 					t.Errorf("taken %v after its holder ended at %v", waited, killed)
 				}
-				<-holder.ended
 			})
 		})
 	}

@@ -37,9 +37,10 @@ func (d directory) reach(path string) error {
 		return fmt.Errorf("%w: there is no directory %s: make it, or mount its storage", ErrRefused, d.root)
 	}
 	for dir := filepath.Dir(path); err == nil && len(dir) > len(d.root); dir = filepath.Dir(dir) {
+		_, was := d.seen.Load(dir) // before the look: another writer may make it just now
 		if _, absent := os.Stat(dir); absent == nil {
 			d.seen.Store(dir, nil)
-		} else if _, was := d.seen.Load(dir); was {
+		} else if was {
 			return fmt.Errorf("%w: %s was there and is not: is the storage mounted?", ErrFails, dir)
 		}
 	}
