@@ -148,7 +148,7 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 		}
 	}
 	if r.makesRoom() {
-		drafts = nil // the path goes on, so whether its lessons hold is not known yet
+		drafts = nil // the path continues, so whether its lessons hold is not known yet
 	}
 	res.Notes = notes
 	limit := note.BlockCap(r.EAS)

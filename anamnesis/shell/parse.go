@@ -274,7 +274,7 @@ func unescape(lit *syntax.Lit, quoted bool) string {
 	var sb strings.Builder
 	for i := 0; i < len(lit.Value); i++ {
 		if lit.Value[i] == '\\' && i+1 < len(lit.Value) {
-			i++ // of a line that goes on, the parser has left out the end
+			i++ // of a continued line the parser has left out the end
 		}
 		sb.WriteByte(lit.Value[i])
 	}

@@ -146,7 +146,6 @@ func (f *finder) git(ctx context.Context, stdin string, args ...string) (string,
 // what neither has: the edits of imported sessions before the first snapshot, and what came after the last one.
 func (f *finder) makeRepository(ctx context.Context) error {
 	alternates, texts := "", make([]bytes.Buffer, 2)
-	// git reads the objects where they are; only what no snapshot holds is written into this repository.
 	if f.World != nil {
 		alternates = filepath.Join(f.World.Store(), "objects") + "\n"
 		for i, id := range []string{f.first, string(f.Tip)} {

@@ -125,7 +125,7 @@ func (s *Sandbox) attr() (*syscall.SysProcAttr, error) {
 		// A user other than root would lose, in the exec, the capabilities of the first
 		// process of the namespaces.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE}
-		if s.o.Fork != nil { // the kernel lets nobody into the work directory of an overlay; the command has no capability
+		if s.o.Fork != nil { // an overlay's work directory has no permissions; the command has no capability
 			attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_DAC_OVERRIDE)
 		}
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}

@@ -156,9 +156,9 @@ func (o *opening) fetch(ctx context.Context, task string) (*replica.Cursor, erro
 	return &pulled.Cursor, nil
 }
 
-// keep begins to keep a task that works in dir in the bucket of the settings; nil: there is none. c is how far the
-// bucket has the task; nil: it is new.
-func (o *opening) keep(ctx context.Context, task, dir string, c *replica.Cursor, store *runtime.Store) (
+// replicate begins to replicate a task that works in dir to the bucket of the settings; nil: there is none. c is how
+// far the bucket has the task; nil: it is new.
+func (o *opening) replicate(ctx context.Context, task, dir string, c *replica.Cursor, store *runtime.Store) (
 	*replica.Holder, error) {
 	if o.Remote.Address == "" {
 		return nil, nil

@@ -127,7 +127,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err != nil {
 		return nil, err
 	}
-	holder, err := o.keep(ctx, task, st.Opened.Dir, cursor, &opts.Store)
+	holder, err := o.replicate(ctx, task, st.Opened.Dir, cursor, &opts.Store)
 	if err != nil {
 		done()
 		return nil, err

@@ -207,7 +207,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 			return nil, err
 		}
 	}
-	kept, err := o.keep(ctx, n.Task, n.Dir, nil, &opts.Store)
+	kept, err := o.replicate(ctx, n.Task, n.Dir, nil, &opts.Store)
 	unreserve := func(err error) {
 		if err != nil && (r.ID == "" || kept != nil) {
 			taskdir.Unreserve(s.Home, n.Task)

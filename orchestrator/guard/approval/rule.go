@@ -80,7 +80,8 @@ func ParseRule(text string, v Verdict) (Rule, error) {
 	if r.Command == "" && strings.HasSuffix(m[0], ")") {
 		return Rule{}, fmt.Errorf("rule %q: there is no command between the parentheses; write %s for all of them", text, r.Tool)
 	}
-	if f := strings.Fields(r.Command); len(f) > 0 && strings.Trim(f[0][:1], "<>") == "" && (len(f) != 2 || len(f[0]) > 1) {
+	f := strings.Fields(r.Command)
+	if len(f) > 0 && strings.Contains("<>", f[0][:1]) && (len(f) != 2 || len(f[0]) > 1) {
 		return Rule{}, fmt.Errorf("rule %q: want > or < and one file, such as %s(> out/*)", text, commandTool)
 	}
 	return r, nil
