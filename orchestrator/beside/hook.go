@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,17 +22,13 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// replyTime is how long before the agent stops waiting the recorder must have replied: a reply
-// that the hook gets and passes on too late would be lost.
-const replyTime = 200 * time.Millisecond
-
 // maxContextBytes is how much one hook adds to the agent's context.
 const maxContextBytes = 9_000
 
-// Wait is how long a hook lets an agent wait. What takes longer continues without the agent. The
-// agent's limit is 2 s; the rest is for the wrapper and the start and end of the processes, where
-// many hooks begin at once.
-const Wait = 1500 * time.Millisecond
+// replyTime is how long a hook waits for the recorder's reply. What takes longer continues without
+// the agent. The agent's limit is 2 s, after which a reply is lost; the rest is for the wrapper and
+// the start and end of the processes, where many hooks begin at once.
+const replyTime = 1300 * time.Millisecond
 
 // Hook records an event of another agent, which it reads from in. It first writes the event
 // to disk, redacted, so that it is recorded even if this process is killed. Then
@@ -40,7 +37,7 @@ const Wait = 1500 * time.Millisecond
 // there is one; if it fails because the agent no longer waits, the next reply repeats this one.
 func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, recorders *Recorders,
 	answer func([]byte) error) error {
-	h, until := svc.Home, time.Now().Add(Wait-replyTime)
+	h, began := svc.Home, time.Now()
 	data, of, err := readEvent(in)
 	if err != nil {
 		return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
@@ -59,7 +56,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	}
 	reply, err := []byte(nil), errNoRecorder
 	if recorders != nil {
-		ctx, cancel := context.WithDeadline(ctx, until)
+		ctx, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(recorders.Wait, replyTime)))
 		defer cancel()
 		reply, err = recorders.ask(ctx, h, dir, event)
 	}

@@ -59,7 +59,10 @@ func TestReader(t *testing.T) {
 				a.hook("Stop", nil)
 			}()
 			<-m.asked
-			a.hook(tt.next, map[string]any{"prompt": "q"})
+			impatient, usual := *a, *a.recorders
+			usual.Wait = 0 // as agents do, it does not wait for the pass
+			impatient.recorders = &usual
+			impatient.hook(tt.next, map[string]any{"prompt": "q"})
 			close(m.may)
 			<-done
 			a.hook("SessionEnd", nil)

@@ -74,6 +74,8 @@ type Recorders struct {
 	// Start starts the recorder of a directory in a process of its own, which has the
 	// file open until it ends.
 	Start func(dir string, lock *os.File) error
+	// Wait is how long a hook waits for the reply; zero means as long as the agent does.
+	Wait time.Duration
 }
 
 // ask sends an event to the directory's recorder and returns the reply. If ctx ends first, or has

@@ -28,11 +28,11 @@ import (
 )
 
 // recorded has the agent's hooks start recorders, in this process, and counts them. They
-// end with the test.
+// end with the test. The hooks wait until their events are recorded, however slow the disk is.
 func (a *agent) recorded(program string, idle time.Duration) *atomic.Int32 {
 	starts := new(atomic.Int32)
 	var running sync.WaitGroup
-	a.recorders = &beside.Recorders{Program: program, Start: func(dir string, lock *os.File) error {
+	a.recorders = &beside.Recorders{Program: program, Wait: time.Hour, Start: func(dir string, lock *os.File) error {
 		fd, err := syscall.Dup(int(lock.Fd())) // as a new process has it
 		if err != nil {
 			return err
