@@ -25,10 +25,13 @@ import (
 // maxContextBytes is how much one hook adds to the agent's context.
 const maxContextBytes = 9_000
 
-// replyTime is how long a hook waits for the recorder's reply. What takes longer continues without
-// the agent. The agent's limit is 2 s, after which a reply is lost; the rest is for the wrapper and
-// the start and end of the processes, where many hooks begin at once.
-const replyTime = 1300 * time.Millisecond
+// Wait is how long a hook lets an agent wait. What takes longer continues without the agent. The
+// agent's limit is 2 s; the rest is for the wrapper and the start and end of the processes, where
+// many hooks begin at once.
+const Wait = 1500 * time.Millisecond
+
+// replyTime is how long before that the recorder must have replied, or the reply is lost.
+const replyTime = 200 * time.Millisecond
 
 // Hook records an event of another agent, which it reads from in. It first writes the event
 // to disk, redacted, so that it is recorded even if this process is killed. Then
@@ -56,7 +59,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	}
 	reply, err := []byte(nil), errNoRecorder
 	if recorders != nil {
-		ctx, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(recorders.Wait, replyTime)))
+		ctx, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(recorders.Wait, Wait-replyTime)))
 		defer cancel()
 		reply, err = recorders.ask(ctx, h, dir, event)
 	}

@@ -371,7 +371,7 @@ func (p *place) disturbed() (by string, late bool) {
 		return by, false
 	}
 	for _, file := range files {
-		if file <= p.current || time.Since(spooledAt(file)) < replyTime/2 { // the hook may have begun long before
+		if file <= p.current || time.Since(spooledAt(file)) < Wait/2 { // the hook may have begun long before
 			continue
 		}
 		e, err := readSpooled(file)

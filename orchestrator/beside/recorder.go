@@ -68,11 +68,9 @@ var errNoRecorder = errors.New("no recorder")
 
 // Recorders starts and reaches recorders.
 type Recorders struct {
-	// Program identifies the running program, as the function Program does: a recorder of
-	// another one ends.
+	// Program identifies the running program, as the function Program does. A recorder of another ends.
 	Program string
-	// Start starts the recorder of a directory in a process of its own, which has the
-	// file open until it ends.
+	// Start starts a directory's recorder in a process of its own, which has the file open until it ends.
 	Start func(dir string, lock *os.File) error
 	// Wait is how long a hook waits for the reply; zero means as long as the agent does.
 	Wait time.Duration
