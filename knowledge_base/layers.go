@@ -41,7 +41,6 @@ type Query struct {
 // Layers are several folders searched as one, the nearest first.
 type Layers []*Store
 
-// found is the hits of all layers.
 func (l Layers) found(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	found := make([][]recalled.Hit, len(l))
 	total := 0

@@ -25,7 +25,6 @@ type contents struct {
 	unrecorded int
 }
 
-// addContradictions enters the ids that a card contradicts.
 func (c *contents) addContradictions(h *card.Card) {
 	for _, id := range h.Contradicts {
 		if !slices.Contains(c.against[id], h.ID) {

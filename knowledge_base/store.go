@@ -145,7 +145,6 @@ func (s *Store) setCard(st *folder.File) {
 	s.filled = false
 }
 
-// byPath returns the cards in memory by the paths of their files.
 func (s *Store) byPath() map[string]*folder.File {
 	out := make(map[string]*folder.File, len(s.cards))
 	for _, st := range s.cards {

@@ -95,7 +95,6 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 	return nil
 }
 
-// mergeCommit merges a fetched commit.
 func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) error {
 	m, err := s.repo.Compare(ctx, theirs)
 	if err != nil || m.UpToDate {

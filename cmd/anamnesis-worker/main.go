@@ -140,7 +140,6 @@ func submitCommand(queue **pgxpool.Pool) *cobra.Command {
 	return cmd
 }
 
-// worker works on tasks.
 type worker struct {
 	river.WorkerDefaults[task]
 	dir, remote            string

@@ -80,7 +80,6 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.BoolVarP(&f.Quiet, "print", "p", false, "print the answer only, no progress")
 }
 
-// registerNew registers the flags of a new task.
 func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "",

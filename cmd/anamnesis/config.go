@@ -18,7 +18,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// configured returns the service and the settings of a directory.
 func (a *app) configured(dir string) (*session.Service, *settings.Settings, error) {
 	h, err := a.home()
 	if err != nil {
@@ -113,7 +112,6 @@ func (a *app) approve(ctx context.Context, p pending, yes bool) error {
 	return nil
 }
 
-// approveCommand makes a command that approves what find returns.
 func (a *app) approveCommand(
 	cmd *cobra.Command, find func(ctx context.Context, args []string) (pending, error),
 ) *cobra.Command {

@@ -19,7 +19,6 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// probeFlags are the flags of `eas probe`.
 type probeFlags struct {
 	probe.Options
 	model, baseURL string

@@ -91,7 +91,6 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	return nil
 }
 
-// decide executes one decision and reports it.
 func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 	if err := eas.Decide(h, p, decision); err != nil {
 		return err

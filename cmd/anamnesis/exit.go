@@ -40,7 +40,6 @@ func (a *app) jsonFlag(cmd *cobra.Command, what string) *cobra.Command {
 	return cmd
 }
 
-// printJSON writes v as one line of JSON.
 func (a *app) printJSON(v any) error {
 	enc := json.NewEncoder(a.stdout)
 	enc.SetEscapeHTML(false)

@@ -81,7 +81,6 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	return a.importBatch(ctx, im, src, batch)
 }
 
-// importBatch imports what was examined.
 func (a *app) importBatch(ctx context.Context, im *beside.Importer, src beside.Sessions, batch beside.Batch) error {
 	line := view.NewProgress(a.stderr)
 	report, err := im.ImportAll(ctx, batch, line.Sessions)

@@ -86,7 +86,6 @@ func (a *app) kbDecide(ctx context.Context, store *knowledgebase.Store, d review
 	})
 }
 
-// warnHistory warns if a change is not in the history yet.
 func (a *app) warnHistory(store *knowledgebase.Store) {
 	if err := store.HistoryError(); err != nil {
 		a.notef("written, and not in the folder's history yet: %s", show.OneLine(err.Error()))

@@ -93,7 +93,6 @@ of the directory. A jump requires an unambiguous session.`,
 	}
 }
 
-// nopCloser is a writer that is not closed.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
@@ -253,7 +252,6 @@ func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, d
 	return nil
 }
 
-// noteLine writes a text as a line to standard error.
 func (a *app) noteLine(text string) { a.notef("%s", show.OneLine(text)) }
 
 func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {

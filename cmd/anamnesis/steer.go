@@ -164,7 +164,6 @@ func (a *app) jumpOn(ctx context.Context, svc *session.Service, task, dir string
 	return a.tty().Continue(ctx, at, prompt)
 }
 
-// showJump prints what a jump would do.
 func (a *app) showJump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested) error {
 	p, err := svc.PlanJump(ctx, task, dir, j)
 	if err != nil {

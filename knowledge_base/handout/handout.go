@@ -108,7 +108,6 @@ func Section(facts []string, cards []*card.Card) (text string, held int) {
 	return mark(body, why), held
 }
 
-// lesson is a card in one line.
 func lesson(c *card.Card) string {
 	issue, solution := c.Topic, ""
 	if len(c.Issue) > 0 {

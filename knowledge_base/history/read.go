@@ -40,7 +40,6 @@ func Whoami(dir string) Person {
 	return Person{cmp.Or(p.Name, login), cmp.Or(p.Email, login+"@localhost")}
 }
 
-// entry is a file of a commit.
 type entry struct{ mode, id string }
 
 // list returns the entries of a commit by path; none for "".
@@ -168,7 +167,6 @@ func (r *Repo) Differing(files map[string][]byte) (map[string][]byte, error) {
 	return out, nil
 }
 
-// maxRevisions bounds one log.
 const maxRevisions = 10_000
 
 // Revision is one commit in which a file changed.

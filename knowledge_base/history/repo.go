@@ -131,7 +131,6 @@ func create(dir string) error {
 	return durable.Sync(dir)
 }
 
-// exclude adds the patterns that are not in .git/info/exclude yet.
 func (r *Repo) exclude(patterns []string) error {
 	path := filepath.Join(r.git, "info", "exclude")
 	data, err := os.ReadFile(path)
@@ -239,7 +238,6 @@ func failure(verb string, err error, problem string) error {
 	return fmt.Errorf("git %s: %w: %s", verb, err, text)
 }
 
-// exitedWith reports whether err is of a process that exited with code.
 func exitedWith(err error, code int) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == code

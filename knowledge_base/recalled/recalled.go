@@ -33,7 +33,6 @@ type Hit struct {
 // Rung is how far a card may be believed.
 type Rung string
 
-// The rungs.
 const (
 	// Verified: the card's text held in a second task that was not shown it: its error
 	// occurred there, and the change that it names preceded the success.

@@ -33,7 +33,6 @@ var ErrFull = errors.New("the log of card usage is full")
 // What is the kind of an event.
 type What string
 
-// The kinds of events.
 const (
 	Shown        What = "shown"        // a card entered a task's context
 	Used         What = "used"         // the agent asked for it
@@ -51,7 +50,6 @@ const (
 // Ending is how a task ended.
 type Ending string
 
-// The endings.
 const (
 	Good    Ending = "good"
 	Bad     Ending = "bad"

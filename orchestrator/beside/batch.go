@@ -98,7 +98,6 @@ type Batch struct {
 	database bool // see Sessions
 }
 
-// SessionFile is a session file with new steps.
 type SessionFile struct {
 	Path  string
 	agent sessions.Agent

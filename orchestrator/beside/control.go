@@ -36,7 +36,6 @@ func Log(h taskdir.Home) string { return filepath.Join(all(h), "errors.log") }
 // maxLogBytes is the size at which the log of errors begins anew.
 const maxLogBytes = 1 << 20
 
-// LogError adds a line to the log.
 func LogError(h taskdir.Home, what string, err error) {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if info, err := os.Stat(Log(h)); err == nil && info.Size() > maxLogBytes {

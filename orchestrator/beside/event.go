@@ -174,7 +174,6 @@ func callOf(c *sessions.Call, writes bool) runtime.OutsideCall {
 	return runtime.OutsideCall{Call: op.Call{ID: c.ID, Name: c.Tool, Args: c.Args}, Writes: writes}
 }
 
-// maxEventBytes is how much of an event is read.
 const maxEventBytes = 32 << 20
 
 // head is what a hook reads of an event.

@@ -60,7 +60,6 @@ type Importer struct {
 	count map[string]*tokens.Counter // by encoding
 }
 
-// NewImporter returns an importer into a service's home.
 func NewImporter(svc *session.Service) *Importer {
 	return &Importer{svc: svc, count: map[string]*tokens.Counter{}}
 }

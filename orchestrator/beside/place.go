@@ -234,7 +234,6 @@ func (p *place) useModel(ctx context.Context, model string) error {
 	})
 }
 
-// taskOf returns the task in which an event is recorded.
 func (p *place) taskOf(e *event) string {
 	first := TaskOf(e.Agent, e.SessionID)
 	if p.tasks[first] == "" {

@@ -64,7 +64,6 @@ type TextModel struct {
 	ReplyTokens int // a reply may take; 0: no limit
 }
 
-// Complete implements anamnesis.Model.
 func (t TextModel) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
 	reply, err := t.Model.Ask(ctx, model.Request{
 		Purpose: t.Purpose, MaxTokens: t.ReplyTokens,

@@ -17,7 +17,6 @@ import (
 	"anamnesis/orchestrator/tool/web"
 )
 
-// Limits of a search.
 const (
 	maxSearched  = 8 // models at once
 	maxPagesRead = 3 // pages fetched about a model; for the others the engine's extract is used

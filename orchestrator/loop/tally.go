@@ -26,7 +26,6 @@ func RemindsStreak(times int) bool { return times == 3 || times == 5 || times ==
 // JumpAt is the agent's jump back to one step that first needs a strategy.
 const JumpAt = 4
 
-// Limits of a Tally.
 const (
 	maxTallied = 16_384 // calls remembered; then the older half is forgotten
 	maxEffects = 4_096  // effects remembered; then all count as new again
@@ -37,13 +36,11 @@ const (
 // and then one counts as a repetition of the other.
 type Key uint64
 
-// KeyOf returns a call's key.
 func KeyOf(world, tool, args string) Key {
 	sum := sha256.Sum256([]byte(world + "\x00" + tool + "\x00" + op.CanonicalArgs(args)))
 	return Key(binary.BigEndian.Uint64(sum[:]))
 }
 
-// Run is one run of a call.
 type Run struct {
 	Seq    uint64 // of its result
 	Failed bool   `json:",omitempty"`
@@ -85,7 +82,6 @@ func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {
 
 func counts(r Run, visible func(seq uint64) bool) bool { return r.Failed || visible(r.Seq) }
 
-// Add records a run.
 func (t *Tally) Add(c Call, r Run) {
 	if c.World != "" {
 		t.addRun(t.key(c), r)

@@ -13,7 +13,6 @@ import (
 	"anamnesis/orchestrator/picture"
 )
 
-// maxImages bounds the images of one message.
 const maxImages = 8
 
 var (

@@ -12,7 +12,6 @@ import (
 // FaultKind is the way in which a request failed.
 type FaultKind string
 
-// The kinds of faults.
 const (
 	FaultHTTP     FaultKind = "http"     // the provider answered with an error status, or an error inside the stream
 	FaultNetwork  FaultKind = "network"  // no answer: no connection, or it broke before the reply began
@@ -89,7 +88,6 @@ func (f *Fault) cause() string {
 	}), ": ")
 }
 
-// Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
 // AsFault returns the *Fault in err's chain. Any other non-nil error becomes one: canceled if

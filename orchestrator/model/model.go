@@ -16,7 +16,6 @@ import (
 // Role is the author of a message.
 type Role string
 
-// The roles of a chat.
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
@@ -48,7 +47,6 @@ type ToolSpec struct {
 	Schema      json.RawMessage // JSON Schema of the arguments; empty: an object without properties
 }
 
-// The purposes of a request.
 const (
 	PurposeStep    = "step"    // a turn of the agent loop
 	PurposePass    = "pass"    // an anamnesis pass

@@ -120,7 +120,6 @@ func CheckChat(ms []model.Message) error {
 	return nil
 }
 
-// Beginnings of scripts.
 const (
 	Opened = "task.opened 0 {\"task\":\"t\"}\nuser.said 0 {\"text\":\"go\",\"source\":\"request\"}\n"
 	Begun  = Opened + "cards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n"

@@ -20,7 +20,6 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Limits of an image.
 const (
 	// MaxFileBytes bounds what is read, and MaxPixels what is decoded: about 200 MB of memory.
 	MaxFileBytes = 64 << 20

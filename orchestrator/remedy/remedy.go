@@ -2,7 +2,6 @@
 // its users, or leaves it out.
 package remedy
 
-// Kind is one remedy.
 type Kind string
 
 // The remedies. What the name of an [Error] is stands beside each.
@@ -54,5 +53,4 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// With returns err with its remedy.
 func With(err error, k Kind, name string) error { return &Error{err, k, name} }

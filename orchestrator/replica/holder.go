@@ -24,7 +24,6 @@ import (
 	"anamnesis/worldstate"
 )
 
-// The times of a lease.
 const (
 	// DefaultLease is how long a task's log must not have grown before another process takes the task.
 	DefaultLease = 2 * time.Minute
@@ -44,7 +43,6 @@ const maxObjectBytes = 4 << 20
 // ErrLost: another process has extended the task's log, so that this one must stop.
 var ErrLost = errors.New("another process continues the task")
 
-// Options configure a Holder.
 type Options struct {
 	Home    taskdir.Home
 	Lease   time.Duration // 0: DefaultLease; at least a second

@@ -13,7 +13,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// maxMessageBytes bounds a message.
 const maxMessageBytes = 1 << 20
 
 // Message is an object of a task's inbox: a user's command to the process that holds the task, whichever that is.

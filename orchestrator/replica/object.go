@@ -115,7 +115,6 @@ func encode(a About, files []file) ([]byte, error) {
 // ErrDamaged: an object of a log is damaged, missing, or not of this task.
 var ErrDamaged = errors.New("the task's log is damaged")
 
-// ErrNewer: a newer program wrote the log.
 var ErrNewer = errors.New("a newer program wrote the task's log")
 
 func decode(data []byte) (a About, files []file, err error) {

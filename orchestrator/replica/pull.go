@@ -31,7 +31,6 @@ const MaxGets = 16
 // chunkObjects is how many objects are applied before the cursor is written and their snapshots are imported.
 const chunkObjects = 256
 
-// ErrNoTask: the bucket has no task of this name.
 var ErrNoTask = errors.New("the bucket has no task of this name")
 
 // Tasks lists the tasks of a bucket, sorted.
@@ -43,7 +42,6 @@ func Tasks(ctx context.Context, b bucket.Bucket) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return taskdir.CheckTaskID(name) != nil }), err
 }
 
-// Pulled is what Pull did.
 type Pulled struct {
 	Cursor
 	Aside []string // files with lines of this home that another process's replaced
@@ -123,7 +121,6 @@ func (p *pull) run(ctx context.Context) error {
 	return nil
 }
 
-// object is one that was read.
 type object struct {
 	about About
 	files []file

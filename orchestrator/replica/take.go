@@ -126,7 +126,6 @@ func Check(ctx context.Context, b bucket.Bucket) error {
 	return nil
 }
 
-// Has reports whether a bucket has a task.
 func Has(ctx context.Context, b bucket.Bucket, task string) (bool, error) {
 	// A process that was killed before its first object arrived may have left a name in the index.
 	_, err := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, logName(task, 1)) })

@@ -40,7 +40,6 @@ type Path struct {
 	Time    time.Time `json:"time,omitzero"`
 }
 
-// Tests is one test run.
 type Tests struct {
 	Step    int    `json:"step"`
 	Command string `json:"command"`
@@ -79,7 +78,6 @@ type Count struct {
 	Op   uint64 `json:"op"` // the last time
 }
 
-// Question is a question to the user.
 type Question struct {
 	Line
 	Answer string           `json:"answer,omitempty"` // empty: it is open, or was dropped
@@ -165,7 +163,6 @@ func line(o op.Op, text string) Line {
 	return Line{Text: quote.CutBytes(strings.Join(strings.Fields(text), " "), maxText), Op: o.Seq, Time: o.Time}
 }
 
-// Add adds the next operation.
 func (r *Report) Add(o op.Op) {
 	if r.saved == nil {
 		r.Began, r.Last = o.Time, o.Time

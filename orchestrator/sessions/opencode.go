@@ -17,7 +17,6 @@ type openCodeInfo struct {
 	} `json:"time"`
 }
 
-// openCodeMessage is a message in it.
 type openCodeMessage struct {
 	Info struct {
 		Role    string          `json:"role"`

@@ -27,7 +27,6 @@ const maxFileBytes = 1 << 30
 // Agent names a program whose sessions are read.
 type Agent string
 
-// The agents.
 const (
 	Claude   Agent = "claude-code"
 	Codex    Agent = "codex"
@@ -36,7 +35,6 @@ const (
 	Kimi     Agent = "kimi"
 )
 
-// Agents lists the agents.
 func Agents() []Agent { return []Agent{Claude, Codex, OpenCode, Gemini, Kimi} }
 
 // Names lists the agents, for messages.

@@ -23,7 +23,6 @@ import (
 	"anamnesis/worldstate"
 )
 
-// worldsDir is the directory of the worlds' stores.
 const worldsDir = "worlds"
 
 // Home holds the paths of the program's files. $ANAMNESIS_HOME moves all of them to one

@@ -98,7 +98,6 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s: task %s (pid %d) is working %s", e.Dir, e.Task, e.PID, where)
 }
 
-// Is makes a BusyError an ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
 // CheckFree returns a BusyError if a task is at work in a directory, above it or below it. It

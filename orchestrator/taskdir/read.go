@@ -62,8 +62,7 @@ var (
 	// ErrPending: a jump is scheduled already, or a D-Mail.
 	ErrPending = errors.New("scheduled already")
 	// ErrAnswered: somebody else has answered the question.
-	ErrAnswered = errors.New("answered already")
-	// ErrNoQuestion: the task has no open question.
+	ErrAnswered   = errors.New("answered already")
 	ErrNoQuestion = errors.New("no open question")
 	// ErrBusy: another live task works in the directory.
 	ErrBusy = errors.New("directory is in use")
@@ -95,7 +94,6 @@ type Stream interface {
 	Since(after uint64) iter.Seq2[opstream.Record, error]
 }
 
-// ReadOp reads one operation.
 func ReadOp(stream Stream, seq uint64) (op.Op, error) {
 	rec, err := stream.Get(seq)
 	if err != nil {

@@ -41,7 +41,6 @@ type commandReply struct {
 	Why   string `json:"why,omitempty"` // a key of whys, where the caller branches
 }
 
-// Limits of the socket.
 const (
 	maxCommandBytes = 1 << 20
 	commandTimeout  = 10 * time.Second

@@ -19,7 +19,6 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Options are what a set is made of.
 type Options struct {
 	Own     *tool.Registry // nil: none
 	Sources []tool.Source  // tools that come and go, after Own

@@ -14,7 +14,6 @@ import (
 	"anamnesis/worldstate"
 )
 
-// ErrUnsaved: the world could not be saved.
 var ErrUnsaved = errors.New("the world as it is now cannot be saved")
 
 // present returns the last snapshot of the world, a step's or not; no commit if the current

@@ -36,7 +36,6 @@ func OpenDirectory(dir, store string, o *worldstate.Options) (*Directory, error)
 	return &Directory{Dir: dir, World: world, root: root}, nil
 }
 
-// Close closes the directory and the store.
 func (d *Directory) Close() error { return errors.Join(d.World.Close(), d.root.Close()) }
 
 // Root returns the world's directory for the file tools. If a command replaced the directory,
@@ -106,7 +105,6 @@ type Place struct {
 	git     map[string]*worldstate.GitReader // by where their .git is
 }
 
-// NewPlace returns the place of a task that works in a directory.
 func NewPlace(d *Directory, l *journal.Ledger, o Options) *Place {
 	box := &Sandbox{ledger: l, dir: d.Dir, override: o.Confine}
 	return &Place{Ledger: l, Directory: d, Options: o, Sandbox: box, git: make(map[string]*worldstate.GitReader)}

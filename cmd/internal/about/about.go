@@ -18,7 +18,6 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// Read returns the build of this process.
 func Read(version string) Build {
 	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -23,7 +23,6 @@ import (
 	"anamnesis/orchestrator/tool/mcp"
 )
 
-// Options configure an Agent.
 type Options struct {
 	Version string
 	// Open returns the service for a directory, what a new task there begins with, and
@@ -225,7 +224,6 @@ func servers(list []sdk.McpServer) (all []mcp.Server, err error) {
 // modePlan is the mode in which the agent only plans; the others are the approval modes.
 const modePlan = "plan"
 
-// modeID returns the mode that the editor shows.
 func modeID(plan bool, mode string) string {
 	if plan {
 		return modePlan

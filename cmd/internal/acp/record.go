@@ -102,7 +102,6 @@ func (c *chat) choose(model string) {
 	}
 }
 
-// replied notes the model that replied.
 func (c *chat) replied(model string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -106,7 +106,6 @@ func pathOf(uri string) string {
 	return uri
 }
 
-// turn runs one turn.
 func (v *viewer) turn(ctx context.Context, open func() (*session.Session, error)) (r sdk.PromptResponse, err error) {
 	s, err := open()
 	if err != nil {
@@ -243,7 +242,6 @@ func (v *viewer) delta(d model.Delta) {
 	}
 }
 
-// op shows an operation.
 func (v *viewer) op(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.UserSaid:
@@ -288,7 +286,6 @@ func (v *viewer) op(o op.Op) {
 	v.flush()
 }
 
-// flush shows what was printed.
 func (v *viewer) flush() {
 	if v.printed.Len() > 0 {
 		v.send(sdk.UpdateAgentThoughtText(v.printed.String()))
@@ -329,7 +326,6 @@ func kindOf(name string) sdk.ToolKind {
 	return sdk.ToolKindOther
 }
 
-// editing shows what a call is about to change.
 func (v *viewer) editing(c op.Call, changes []file.Change) {
 	v.changes[c.ID] = changes
 	v.send(sdk.UpdateToolCall(v.id(c.ID), sdk.WithUpdateContent(diffs(v.session.dir, changes))))

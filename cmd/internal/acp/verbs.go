@@ -20,7 +20,6 @@ import (
 // maxAnswerBytes is the size of an answer to a slash command.
 const maxAnswerBytes = 16 << 10
 
-// width is that of a timeline.
 const width = 120
 
 // verb is a slash command that this program answers itself.

@@ -73,7 +73,6 @@ type Draft struct {
 	dir  string // made for it; "" where the file is the user's own
 }
 
-// Drop removes a stored text.
 func (d Draft) Drop() {
 	if d.dir != "" {
 		_ = os.RemoveAll(d.dir) // in the system's folder for such files

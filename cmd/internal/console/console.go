@@ -30,7 +30,6 @@ type Console struct {
 	keys  *view.Lines   // the same, once Keys was called
 }
 
-// Interactive reports whether a user can be asked.
 func (c *Console) Interactive() bool { return view.IsTerminal(c.In) && view.IsTerminal(c.Err) }
 
 // Drawable reports whether a user is at a terminal that can be drawn on.

@@ -34,10 +34,8 @@ var files embed.FS
 // exceeds it.
 const eas = 4000
 
-// request is the request of both tasks.
 const request = "The tests of this module fail: it adds up large amounts of money and is wrong by a cent. Make them pass without changing the tests."
 
-// Demo is a terminal that shows the demo.
 type Demo struct {
 	*console.Console
 	Service *session.Service
@@ -187,7 +185,6 @@ func goCache(ctx context.Context) []string {
 	return []string{dir}
 }
 
-// emptyDir creates and returns the directory the demo works in.
 func emptyDir(dir string) (string, error) {
 	if dir == "" {
 		dir, err := os.MkdirTemp("", "anamnesis-demo-")

@@ -49,7 +49,6 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// With returns err with an exit code.
 func With(code int, err error) error { return &Error{code, err} }
 
 // Reported is an error that the user has seen: only its exit code is left.

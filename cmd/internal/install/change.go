@@ -24,7 +24,6 @@ const (
 	Remove Verb = "uninstall"
 )
 
-// Change is what a verb changes for one agent.
 type Change struct {
 	Agent   sessions.Agent
 	Files   []File
@@ -74,7 +73,6 @@ func (p *Places) Changes(v Verb, agents []sessions.Agent) ([]Change, error) {
 	return changes, nil
 }
 
-// AddPurge adds the recorded sessions of agents to the changes.
 func AddPurge(h taskdir.Home, agents []sessions.Agent, changes []Change) ([]Change, error) {
 	for _, agent := range agents {
 		list, err := beside.SessionsOf(h, agent)

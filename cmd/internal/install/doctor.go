@@ -23,7 +23,6 @@ import (
 // versionTime is how long an agent's program may take to say its version.
 const versionTime = 10 * time.Second
 
-// programs are the names of the agents' programs.
 var programs = map[sessions.Agent]string{
 	sessions.Claude: "claude", sessions.Codex: "codex", sessions.OpenCode: "opencode",
 	sessions.Gemini: "gemini", sessions.Kimi: "kimi",

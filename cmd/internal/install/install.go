@@ -514,7 +514,6 @@ func removeDirs(dirs []string) {
 	}
 }
 
-// write replaces a file.
 func write(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err // that names the folder, which may be the home's

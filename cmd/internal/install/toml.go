@@ -20,7 +20,6 @@ const (
 	tableEnd   = "# anamnesis:end"
 )
 
-// span is a part of a text.
 type span struct{ start, end int }
 
 // lines extends a part of a text to whole lines.

@@ -22,7 +22,6 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// maxResultBytes is the size of a result.
 const maxResultBytes = 8 << 10
 
 const instructions = `Anamnesis keeps a snapshot of this directory at the end of each step, and the lessons of earlier work.
@@ -38,7 +37,6 @@ type Server struct {
 	facts  sync.Once // its repository's facts are told once
 }
 
-// New returns a server for the tasks of a directory.
 func New(svc *session.Service, dir string, getenv func(string) string) *Server {
 	return &Server{svc: svc, dir: dir, getenv: getenv}
 }
@@ -66,7 +64,6 @@ func (s *Server) Offer(version string) *mcp.Server {
 	return m
 }
 
-// client names the program that calls.
 func (s *Server) client(req *mcp.CallToolRequest) string {
 	switch p := req.Session.InitializeParams(); {
 	case p != nil && p.ClientInfo != nil:

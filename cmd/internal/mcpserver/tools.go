@@ -26,7 +26,6 @@ import (
 	"anamnesis/worldstate"
 )
 
-// width is that of what is shown as on a terminal.
 const width = 120
 
 // ofTask is the argument that every tool about a task has.

@@ -17,7 +17,6 @@ import (
 // maxOffered is how many names a completion offers, the newest tasks and steps first.
 const maxOffered = 200
 
-// Source is the source of completions.
 type Source struct {
 	Service func() (*session.Service, error)
 	Models  func() []string

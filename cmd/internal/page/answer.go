@@ -40,7 +40,6 @@ func asksOf(task string, q *state.Question) *asks {
 	return a
 }
 
-// answer answers the question that a page showed.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
 	seq, err := strconv.ParseUint(r.PostForm.Get("op"), 10, 63)
 	if err != nil || seq == 0 {

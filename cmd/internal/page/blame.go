@@ -10,7 +10,6 @@ import (
 	"anamnesis/orchestrator/blame"
 )
 
-// blamed is what wrote a line.
 type blamed struct {
 	Head string
 	Rows [][2]string

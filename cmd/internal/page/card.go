@@ -58,7 +58,6 @@ func (o origin) path(id string) string {
 // section returns the entry of the navigation that the page belongs to.
 func (o origin) section() string { return strings.TrimSuffix(o.path(""), "/") }
 
-// cardView is what a card's page shows.
 type cardView struct {
 	ID, Title string
 	State     card.State
@@ -162,7 +161,6 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	return v, nil
 }
 
-// readCard returns a card and the fingerprint of its text.
 func (s *Server) readCard(id string) (*card.Card, string, error) {
 	text, seen, err := s.store.Text(id)
 	if err != nil {

@@ -51,7 +51,6 @@ type pair struct{ A, B any }
 // section is an entry of the navigation; Key is the single key that opens it.
 type section struct{ Path, Name, Key string }
 
-// sections are the navigation of every page.
 func sections() []section {
 	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}, {"/tasks", "Tasks", ""}, {"/sessions", "Access", ""}}
 }
@@ -134,7 +133,6 @@ func meaning(state any) string {
 	}[fmt.Sprint(state)]
 }
 
-// render answers with a whole page.
 func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, name string, v view) error {
 	v.May = door.SessionOf(r).Right
 	t := s.pages.whole[name]
@@ -165,7 +163,6 @@ func write(w http.ResponseWriter, code int, t *template.Template, name string, d
 // partOnly reports whether htmx asks for a part of a page.
 func partOnly(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
 
-// errNoPage means that no page has that path.
 var errNoPage = errors.New("there is no such page here")
 
 // refusal is an error with a status code and a remedy.
@@ -208,7 +205,6 @@ func failCode(err error) int {
 	return http.StatusInternalServerError
 }
 
-// fail answers with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code := failCode(err)
 	if partOnly(r) {

@@ -77,7 +77,6 @@ func (s *Server) showDetail(w http.ResponseWriter, r *http.Request, d detail) er
 		Style: "timeline.css", Body: d})
 }
 
-// opDetail is one operation.
 type opDetail struct {
 	taskdir.Line
 	Text     cutText
@@ -92,7 +91,6 @@ type opDetail struct {
 	More     int      // and those that are not named
 }
 
-// cutText is the beginning of a text.
 type cutText struct {
 	Text string
 	More int // bytes left out
@@ -182,7 +180,6 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 	return o, nil
 }
 
-// stepDetail is what one step did and changed.
 type stepDetail struct {
 	timeline.Node
 	Diff    patch.Diff
@@ -283,7 +280,6 @@ func (d *stepDetail) incomparable(task, store string) string {
 	return ""
 }
 
-// contextDetail is the context that the model saw.
 type contextDetail struct {
 	Seq, At       uint64 // the operation asked for; the last one the context holds
 	Sent          bool   // it was sent as it is shown

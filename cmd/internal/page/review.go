@@ -48,7 +48,6 @@ func withQuery(path string, q url.Values) string {
 	return path + "?" + q.Encode()
 }
 
-// waiting returns the queue that a request selects.
 func (s *Server) waiting(r *http.Request) *queue {
 	sel := selection(r)
 	q := &queue{Filter: review.Filter{Words: sel.Get("q"), Repo: sel.Get("repo")},
@@ -103,7 +102,6 @@ type queueView struct {
 	Broken []knowledgebase.BrokenCard
 }
 
-// shownGroup is a group of the queue as the list shows it.
 type shownGroup struct {
 	review.Group
 	Rows []listedCard
@@ -157,13 +155,11 @@ func (s *Server) decideMany(w http.ResponseWriter, r *http.Request) error {
 	return redirectDone(w, r, "/review", done)
 }
 
-// queuePlace is the position of a card in the queue.
 type queuePlace struct {
 	At, Of     int    // from 1; At is 0 for a card that does not wait
 	Prev, Next string // "" at the ends
 }
 
-// place returns the position of a card.
 func (q *queue) place(id string) queuePlace {
 	p := queuePlace{Of: len(q.Cards)}
 	i := slices.IndexFunc(q.Cards, func(c *card.Card) bool { return c.ID == id })

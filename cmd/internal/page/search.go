@@ -20,8 +20,7 @@ const (
 	// cardsListed is how many cards one page of the list shows.
 	cardsListed = 100
 	// cardsFound is how many cards a search shows.
-	cardsFound = 20
-	// maxQueryRunes bounds a query.
+	cardsFound    = 20
 	maxQueryRunes = 2000
 )
 
@@ -50,7 +49,6 @@ type listedCard struct {
 	Current    bool     // it is the one shown beside the list
 }
 
-// listed makes c's row.
 func listed(c *card.Card, expired bool, counts usage.Counts) listedCard {
 	row := listedCard{ID: c.ID, Title: c.Title(), Path: cardPath(c.ID), State: c.State}
 	if len(c.Issue) > 0 {

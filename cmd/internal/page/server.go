@@ -33,7 +33,6 @@ const (
 // ErrNotLoopback is returned by [Listen] for an address others could reach.
 var ErrNotLoopback = errors.New("not an address of this machine alone")
 
-// Options are what a server shows.
 type Options struct {
 	Tasks *session.Service
 	// Store holds the cards. It should be opened with Watch, so that what
@@ -104,7 +103,6 @@ func New(addr net.Addr, o Options) (*Server, error) {
 // URLs are the addresses to open, the server's own first: they hold a token with all rights, and are as secret.
 func (s *Server) URLs() []string { return s.door.URLs(door.Jump) }
 
-// ServeHTTP answers one request, or turns it away at the door.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.door.Wrap(s.turnAway, s.mux).ServeHTTP(w, r)
 }

@@ -28,7 +28,6 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request) error {
 	return redirectDid(w, r, "say", s.tasks.Say(r.Context(), r.PathValue("task"), strings.TrimSpace(r.PostForm.Get("text"))))
 }
 
-// stop ends a task's turn.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request) error {
 	return redirectDid(w, r, "stop", s.tasks.Stop(r.Context(), r.PathValue("task"), "the page"))
 }
@@ -80,7 +79,6 @@ type planView struct {
 	To               int
 }
 
-// planJump shows what a jump would do.
 func (s *Server) planJump(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("task")
 	j, err := s.jumpOf(r)

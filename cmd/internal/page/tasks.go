@@ -28,7 +28,6 @@ const (
 	opsShown = 200
 )
 
-// taskList is one page of the list of tasks.
 type taskList struct {
 	Tasks        []taskdir.Summary // most recently written first
 	Total        int
@@ -104,7 +103,6 @@ func numberIn(r *http.Request, name string, fallback uint64) (uint64, error) {
 	return n, nil
 }
 
-// taskPage is a task's timeline as a page shows it.
 type taskPage struct {
 	ID, Dir, Model, Request string
 	Parent                  *op.Parent // of a subagent: the task whose agent began it
@@ -209,7 +207,6 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 		Style: "timeline.css", Body: p})
 }
 
-// reportView is the report of a task: its head.
 type reportView struct {
 	Path     string // of the task
 	Sections []reportview.Section
@@ -286,7 +283,6 @@ func (w *watch) standing(live int) standing {
 	return s
 }
 
-// ops returns a part of the operations.
 func (w *watch) ops(v shown, first uint64, limit int) opsView {
 	first = max(min(first, w.last), 1)
 	o := opsView{Path: taskPath(w.id), Total: w.last}

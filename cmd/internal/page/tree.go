@@ -50,7 +50,6 @@ func (w *watch) course() course {
 	return c
 }
 
-// tree returns a part of the tree.
 func (w *watch) tree(v shown) treeView {
 	whole := w.builder.Tree()
 	nodes, from := whole.Window(v.row, picture.RowsShown)

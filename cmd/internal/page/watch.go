@@ -16,7 +16,6 @@ import (
 // new. The least recently used one is closed.
 const maxWatched = 8
 
-// watches are the open tasks.
 type watches struct {
 	tasks *session.Service
 	mu    sync.Mutex

@@ -61,7 +61,6 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	}
 }
 
-// Recorders returns the recorders, which are processes of this program.
 func Recorders(svc *session.Service) *beside.Recorders {
 	return &beside.Recorders{Program: beside.Program(), Start: func(dir string, lock *os.File) error {
 		return start(svc, dir, lock)

@@ -45,7 +45,6 @@ type Item struct {
 	Op   uint64
 }
 
-// Section is one part of a report.
 type Section struct {
 	Name  string
 	Items []Item
@@ -114,7 +113,6 @@ func Sections(r *report.Report, o Options) []Section {
 	}
 }
 
-// view is a report being made.
 type view struct {
 	Options
 	rows     int // of a list that is not shown whole

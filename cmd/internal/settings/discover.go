@@ -126,7 +126,6 @@ func (s *Settings) Welcome(offers []Offer, flag string) string {
 		"  'anamnesis config' shows all settings; 'anamnesis demo' needs no model.\n", what, userFile, b.String())
 }
 
-// ErrName: a model has no such name.
 var ErrName = errors.New("is not the name of a model")
 
 // Save writes the lines of the offer to a new configuration file. model is used if the offer

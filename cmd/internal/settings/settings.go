@@ -40,13 +40,11 @@ import (
 // the root of its git repository.
 const ProjectFile = ".anamnesis/config.yaml"
 
-// maxFileBytes bounds a configuration file.
 const maxFileBytes = 64 << 10
 
 // OriginDefault is the Origin of a value that is set nowhere.
 const OriginDefault = "default"
 
-// key is one setting.
 type key struct {
 	name    string
 	standin string // another environment variable, with priority over the program's own
@@ -94,7 +92,6 @@ func keys() []key {
 	}
 }
 
-// Env returns the environment variable that sets a key.
 func Env(key string) string { return "ANAMNESIS_" + strings.ToUpper(key) }
 
 func number(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
@@ -152,7 +149,6 @@ func inOrder(names ...string) func(next, now string) bool {
 	}
 }
 
-// Value is the value of one key.
 type Value struct {
 	Key    string `json:"key"`
 	Text   string `json:"value"`
@@ -164,7 +160,6 @@ type Value struct {
 	About   string `json:"about"`
 }
 
-// Settings are the values for a directory.
 type Settings struct {
 	Values  []Value
 	Project bool // the project has a file of settings, or rows of the EAS table

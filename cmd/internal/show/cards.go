@@ -113,7 +113,6 @@ func (o *Printer) Repairs(repairs []*card.Card, whole bool) {
 	}
 }
 
-// Secrets lists the places.
 func (o *Printer) Secrets(found *knowledgebase.Secrets) {
 	for _, p := range found.Files {
 		o.Printf("file     %s: %s\n", cardfile.PathText(p.Path), strings.Join(p.Kinds, ", "))
@@ -150,7 +149,6 @@ func (o *Printer) Removed(store *knowledgebase.Store, found *knowledgebase.Secre
 	}
 }
 
-// CardStats are the figures of a folder of cards.
 type CardStats struct {
 	States  map[card.State]int `json:"states"`
 	Tainted int                `json:"tainted_drafts"`
@@ -160,7 +158,6 @@ type CardStats struct {
 	Cards   []CountedCard      `json:"cards"` // those with any count, most shown first
 }
 
-// CountedCard is a card with its counters.
 type CountedCard struct {
 	ID    string     `json:"id"`
 	Topic string     `json:"topic"`
@@ -231,7 +228,6 @@ func (o *Printer) Added(added cardfile.Added) {
 	o.Printf("%s %s %s\n", what, added.ID, cardfile.PathText(added.Path))
 }
 
-// History lists the revisions of a card.
 func (o *Printer) History(revs []history.Revision, brief bool) {
 	for _, r := range revs {
 		o.Printf("%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10],

@@ -7,7 +7,6 @@ import (
 	"anamnesis/orchestrator/inspect"
 )
 
-// Machine says what this machine has for tasks.
 func (o *Printer) Machine(d inspect.Machine) {
 	o.Printf("sandbox: %s\n", d.Sandbox)
 	for _, m := range d.Missing {
@@ -15,7 +14,6 @@ func (o *Printer) Machine(d inspect.Machine) {
 	}
 }
 
-// Diagnosis says what is wrong with a task.
 func (o *Printer) Diagnosis(d inspect.Diagnosis) {
 	if d.NotExamined != "" {
 		o.Printf("%s: not examined: %s\n", d.Task, OneLine(d.NotExamined))

@@ -14,7 +14,6 @@ import (
 	"anamnesis/orchestrator/eas"
 )
 
-// EASTable lists the rows of a table.
 func (o *Printer) EASTable(t *attention.Table) {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PATTERN\tWINDOW\tEAS\tCONFIDENCE\tSOURCE")
@@ -98,7 +97,6 @@ func (o *Printer) EASProbeCost(name string, s attention.EAS, p probe.Options) {
 		countedIn(s.Model, s.Encoding), p.ReplyTokens)
 }
 
-// EASProbeBar returns the line of progress of a probe.
 func EASProbeBar(at probe.Progress) string {
 	return fmt.Sprintf("%s %d tokens: %d of %d right, %d texts, %s tokens in all", view.Bar(at.Done, at.Most),
 		at.Length, at.Right, at.Asked, at.Calls, million(at.Tokens))

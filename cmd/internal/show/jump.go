@@ -13,7 +13,6 @@ import (
 	"anamnesis/worldstate"
 )
 
-// JumpPlan says what a jump would do.
 func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	o.Damaged(p.Damaged)
 	when := "would jump now"

@@ -226,7 +226,6 @@ func (o *Printer) Question(task string, q *state.Question) {
 	o.Printf("%s %s --op %d %s\n", exit.InBucket("anamnesis answer", o.Remote), task, q.Seq, question.Choices(&q.QuestionAsked))
 }
 
-// task prints the row of one task.
 func (o *Printer) task(r taskdir.Summary, priced bool, name, where int) {
 	cost := ""
 	switch {

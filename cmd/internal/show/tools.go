@@ -82,7 +82,6 @@ func (o *Printer) Agent(s *Agent) {
 	o.Printf("system_prompt\n\n%s\n", view.Clean(strings.TrimSpace(s.Prompt)))
 }
 
-// Agents lists agents.
 func (o *Printer) Agents(listed []session.ListedAgent) {
 	for _, l := range listed {
 		about := l.Description
@@ -96,7 +95,6 @@ func (o *Printer) Agents(listed []session.ListedAgent) {
 	}
 }
 
-// Servers lists MCP servers.
 func (o *Printer) Servers(entries []session.ListedServer) {
 	for _, e := range entries {
 		state := ""
@@ -119,7 +117,6 @@ func (o *Printer) Servers(entries []session.ListedServer) {
 	}
 }
 
-// Settings lists settings.
 func (o *Printer) Settings(set *settings.Settings) {
 	for _, v := range set.Values {
 		o.Printf("%-14s %-28s %s\n", v.Key, view.Line(cmp.Or(v.Text, "-"), 200), view.Clean(v.Origin))

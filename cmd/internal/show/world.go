@@ -103,7 +103,6 @@ func (o *Printer) Content(write func(io.Writer) error) error {
 	return err
 }
 
-// Snapshot says what a snapshot is.
 func (o *Printer) Snapshot(c worldstate.Commit) {
 	o.Printf("snapshot %s\ntree     %s\n", c.ID, c.Tree)
 	for _, p := range c.Parents {
@@ -170,7 +169,6 @@ func (o *Printer) Saved(snap worldstate.Snapshot) {
 	o.Printf("%s  %d files, %d changed\n", snap.ID, snap.Files, snap.Changed)
 }
 
-// Changes lists changed paths.
 func (o *Printer) Changes(changes []worldstate.Change) {
 	for _, c := range changes {
 		if c.Kind == worldstate.Renamed {

@@ -15,7 +15,6 @@ type Escaper struct {
 	held []byte
 }
 
-// NewEscaper returns an Escaper that writes to out and returns its errors.
 func NewEscaper(out io.Writer) *Escaper { return &Escaper{out: out} }
 
 func (e *Escaper) Write(p []byte) (int, error) {

@@ -16,7 +16,6 @@ import (
 	"anamnesis/orchestrator/gate"
 )
 
-// maxLineBytes bounds a line that is typed.
 const maxLineBytes = 1 << 20
 
 // Lines shares a plain terminal between lines that steer a task and questions that

@@ -75,7 +75,6 @@ func (p *Progress) Scan(at worldstate.Progress) {
 	})
 }
 
-// Cards shows how many cards of a change were written.
 func (p *Progress) Cards(written, of int) { p.count(written, of, "cards") }
 
 // Sessions shows how many session files were read, or imported.
@@ -100,7 +99,6 @@ func (p *Progress) end() {
 	p.start = time.Time{}
 }
 
-// Bar returns a bar of barCells cells.
 func Bar(part, of int) string {
 	full := barCells * part / max(1, of)
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barCells-full) + "]"
@@ -173,7 +171,6 @@ func (p *Progress) Draw(text func() string) {
 	fmt.Fprint(p.out, clearLine, line)
 }
 
-// Clear removes the line.
 func (p *Progress) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

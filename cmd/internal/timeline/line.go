@@ -276,7 +276,6 @@ func restoredLine(b *op.WorldRestored) Line {
 	return Line{Icon: "!", Text: text}
 }
 
-// QuestionText is a question on one line.
 func QuestionText(q *op.QuestionAsked) string {
 	text := q.Text
 	if q.Task != "" {
@@ -354,7 +353,6 @@ func someOf(names []string, total int) string {
 	return text
 }
 
-// oneLine is the beginning of a text on one line.
 func oneLine(s string) string { return quote.OneLine(s, maxSubject) }
 
 func recallLine(b *op.CardsRecalled) Line {
@@ -490,7 +488,6 @@ func savedLine(step int, b *op.WorldSaved) Line {
 	return l
 }
 
-// maskedText says what was masked, and why.
 func maskedText(b *op.ContextMasked) string {
 	why := fmt.Sprintf("more than %d", b.Limit)
 	if b.Why == "overflow" {

@@ -33,10 +33,8 @@ type Timeline struct {
 	Requests []Request `json:"requests"`
 }
 
-// RowKind is the kind of a row of the timeline.
 type RowKind string
 
-// The kinds of rows.
 const (
 	RowStep RowKind = "step"
 	RowPass RowKind = "pass"

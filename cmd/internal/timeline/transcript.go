@@ -30,7 +30,6 @@ func NewTranscript(w io.Writer) *Transcript {
 // Close flushes the transcript and returns the first error of writing it.
 func (t *Transcript) Close() error { return t.out.Flush() }
 
-// Add writes one operation.
 func (t *Transcript) Add(o op.Op) error {
 	if b, ok := o.Body.(*op.CardsRecalled); ok && len(b.Cards) == 0 {
 		return nil

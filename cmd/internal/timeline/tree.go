@@ -77,7 +77,6 @@ func (b *Builder) Tree() Tree {
 	return t
 }
 
-// place adds a row of the timeline to its step.
 func (t *Tree) place(r Row, rows []int) {
 	if r.Step >= len(rows) && r.Kind == RowStep || r.At >= len(rows) {
 		return

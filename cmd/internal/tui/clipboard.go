@@ -15,7 +15,6 @@ import (
 	"anamnesis/orchestrator/picture"
 )
 
-// clipboardTimeout bounds one program that reads the clipboard.
 const clipboardTimeout = 5 * time.Second
 
 // pastedMsg is the path of an image from the clipboard.

@@ -88,7 +88,6 @@ func (m *screen) ensureCall(id string) *call {
 	return c
 }
 
-// delta shows a piece of a reply.
 func (m *screen) delta(d model.Delta) {
 	if d.Restart {
 		m.finish()
@@ -104,7 +103,6 @@ func (m *screen) delta(d model.Delta) {
 	m.printReply(paint.StablePrefix(m.reply.text))
 }
 
-// finish prints the rest of the reply.
 func (m *screen) finish() {
 	m.foldThinking()
 	m.printReply(len(m.reply.text))

@@ -25,7 +25,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Limits of what is named.
 const (
 	maxNamed     = 8  // paths
 	maxPlanLines = 16 // of what a jump would do
@@ -45,7 +44,6 @@ type picker struct {
 	then   func(*screen, pickRow) tea.Cmd
 }
 
-// pickRow is one choice.
 type pickRow struct {
 	text string
 	id   string // of a task
@@ -53,7 +51,6 @@ type pickRow struct {
 	more string // shown below the list while the row is chosen
 }
 
-// Messages of lists.
 type (
 	pickedMsg struct{ pick *picker }
 	planMsg   struct {

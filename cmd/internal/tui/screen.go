@@ -23,7 +23,6 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Times of the screen.
 const (
 	tickEvery = 100 * time.Millisecond // while something runs
 	hintFor   = 2 * time.Second        // how long a second Esc or Ctrl-C counts as one
@@ -207,7 +206,6 @@ func (m *screen) question() *ask.Question {
 	return m.questions[0]
 }
 
-// happened handles the events in the feed.
 func (m *screen) happened() {
 	for _, e := range m.feed.Drain() {
 		switch e := e.(type) {

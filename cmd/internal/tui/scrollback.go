@@ -108,7 +108,6 @@ func (b *scrollback) folded(lines []string) {
 	}
 }
 
-// markdown returns the lines of a text as markdown.
 func (b *scrollback) markdown(text string) []string {
 	b.md.Fit(b.width, b.theme)
 	return b.md.Render(text)

@@ -29,7 +29,6 @@ import (
 	"anamnesis/orchestrator/tool/spelling"
 )
 
-// Limits of what is shown.
 const (
 	maxPrintedLines = 400 // that a command prints
 	maxAbout        = 200 // of the description of a user's command

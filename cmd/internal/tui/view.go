@@ -165,7 +165,6 @@ func (m *screen) beside() (lines []string) {
 	return lines
 }
 
-// queued returns the lines of the waiting messages.
 func (m *screen) queued() (lines []string) {
 	add := func(text, how string) {
 		lines = append(lines, paint.Faint.Render(paint.Cut(oneLine(clean(text)), m.width-len(how))+how))
@@ -181,7 +180,6 @@ func (m *screen) queued() (lines []string) {
 	return lines
 }
 
-// status is the last line, or lines.
 func (m *screen) status() (lines []string) {
 	if m.hint != "" && m.now.Sub(m.hinted) < hintFor {
 		return paint.Wrap(paint.Yellow.Render(m.hint), m.width)
@@ -276,7 +274,6 @@ func (m *screen) heading() {
 	}
 }
 
-// outcome shows how a turn ended.
 func (m *screen) outcome(msg turnMsg) {
 	switch {
 	case msg.err != nil:

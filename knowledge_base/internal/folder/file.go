@@ -69,7 +69,6 @@ func (st *File) Fingerprint() string { return Fingerprint(st.Sum) }
 // Fingerprint names a file's bytes by their sum.
 func Fingerprint(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) }
 
-// FileName returns <slug>-<id>.md.
 func FileName(topic, id string) string {
 	name := make([]byte, 0, slugBytes+len("-.md")+len(id))
 	dash := false

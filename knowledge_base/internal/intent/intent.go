@@ -66,7 +66,6 @@ func (f *File) Sum() string {
 	return Sum([]byte(f.Data))
 }
 
-// Sum returns the SHA-256 of a file in hex.
 func Sum(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -18,13 +18,11 @@ import (
 	"anamnesis/opstream/durable"
 )
 
-// What a line says.
 const (
 	Reviewed = 1
 	Arrived  = 2
 )
 
-// Line is one line of the list.
 type Line struct {
 	V     int       `json:"v"`    // 1: a review; 2: the lesson arrived from elsewhere
 	Hash  string    `json:"hash"` // card.Card.Hash
@@ -141,7 +139,6 @@ func (l *List) Judge(st *folder.File) *folder.File {
 	return st.Judged(claimed, outside)
 }
 
-// Begin writes a new list.
 func Begin(fsys durable.FS, path string, lines []Line) error {
 	data, err := encode("", lines)
 	if err != nil {

@@ -30,7 +30,6 @@ type Scrubber struct {
 	swap   *strings.Replacer // of swaps; nil: to be made
 }
 
-// NewScrubber returns a scrubber that has seen nothing.
 func NewScrubber(r Redactor) *Scrubber {
 	return &Scrubber{redact: r, names: map[string]string{}, swaps: map[string]string{}}
 }
@@ -127,7 +126,6 @@ func (b *Scrubber) Path(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// kindsOf returns the kinds that markers name.
 func kindsOf(markers []string) (kinds []string) {
 	for _, m := range markers {
 		parts := strings.Split(strings.Trim(m, "[]"), ":")

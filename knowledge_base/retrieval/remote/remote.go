@@ -22,16 +22,13 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 )
 
-// Kind is the form of an endpoint.
 type Kind string
 
-// The kinds of endpoints.
 const (
 	OpenAI Kind = "openai" // <url>/embeddings, as OpenAI's with <url> https://api.openai.com/v1
 	Ollama Kind = "ollama" // <url>/v1/embeddings, by default at http://127.0.0.1:11434
 )
 
-// Limits of one request.
 const (
 	cardsTimeout = time.Minute
 	queryTimeout = 3 * time.Second // a search waits for it

@@ -23,7 +23,6 @@ import (
 // TuningKey is the key of the user's config.yaml whose rows say how models are asked.
 const TuningKey = "models"
 
-// Limits of a row.
 const (
 	maxConfigBytes  = 64 << 10
 	keyCommandTime  = 30 * time.Second // a password manager may ask the user

@@ -17,7 +17,6 @@ var (
 	errNoChat = errors.New("the endpoint's answer is not a chat completion; check the base URL")
 )
 
-// doneMark ends a stream.
 const doneMark = "[DONE]"
 
 // maxLeadingSpace bounds the white space before a reply. Some gateways send it to keep the

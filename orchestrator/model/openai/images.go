@@ -12,7 +12,6 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// Images sets whether images are sent.
 type Images string
 
 // When images are sent.

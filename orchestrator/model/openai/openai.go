@@ -177,7 +177,6 @@ func parseBaseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Name returns the model's name as configured.
 func (c *Client) Name() string { return c.o.Model }
 
 // BaseURL returns the endpoint in use, without a trailing slash.

@@ -19,7 +19,6 @@ import (
 //go:embed prices.yaml
 var builtin []byte
 
-// Limits of a table.
 const (
 	maxTableBytes = 1 << 20
 	maxRows       = 1_000
@@ -27,7 +26,6 @@ const (
 	tableVersion  = 1
 )
 
-// row is a row of the file.
 type row struct {
 	Pattern string   `yaml:"pattern"`
 	Input   *float64 `yaml:"input"`

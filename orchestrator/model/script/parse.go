@@ -74,7 +74,6 @@ func between(line int, what string, n, lowest, highest int) error {
 	return nil
 }
 
-// subagentForm is the replies of a subagent.
 type subagentForm struct {
 	Agent string
 	When  condition
@@ -154,7 +153,6 @@ func (r *rule) UnmarshalYAML(n *yaml.Node) (err error) {
 	return err
 }
 
-// answerForm is the keys of an answer.
 type answerForm struct {
 	Reply, Reasoning string
 	Finish           *string

@@ -20,7 +20,6 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// The limits of a script.
 const (
 	// MaxFileBytes bounds a script's size.
 	MaxFileBytes = 4 << 20
@@ -116,7 +115,6 @@ func (e *Mismatch) Error() string {
 	return s
 }
 
-// Ask implements model.Model.
 func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, canceled(ctx)

@@ -14,9 +14,7 @@ import (
 
 // The errors that a caller distinguishes. Any other error may pass: the caller tries again.
 var (
-	// ErrExists: an object of this name exists.
 	ErrExists = errors.New("the object exists")
-	// ErrAbsent: there is no object of this name.
 	ErrAbsent = errors.New("there is no such object")
 	// ErrFails: the storage cannot be reached, is full or fails otherwise, which may pass.
 	ErrFails = errors.New("the remote storage fails")

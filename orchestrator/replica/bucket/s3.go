@@ -19,7 +19,6 @@ import (
 // requestTime bounds one request, which carries a few MiB: a connection that hangs is given up.
 const requestTime = 2 * time.Minute
 
-// s3 is an S3-compatible bucket.
 type s3 struct {
 	client         *minio.Client
 	bucket, prefix string

@@ -34,7 +34,6 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // Right is what a browser may do. Each right includes those before it.
 type Right int
 
-// The rights.
 const (
 	Anyone Right = iota // files without content
 	Read                // cards, tasks and their files
@@ -137,7 +136,6 @@ func SessionOf(r *http.Request) Session {
 // TurnAway answers a request without the cookie; why may be empty.
 type TurnAway func(w http.ResponseWriter, r *http.Request, why string)
 
-// Wrap returns a handler that checks requests before h.
 func (d *Door) Wrap(turnAway TurnAway, inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -83,7 +83,6 @@ func Read(patch string) Diff {
 	return d
 }
 
-// HTML returns the lines as elements.
 func (d Diff) HTML() template.HTML {
 	var b strings.Builder
 	for _, l := range d.Lines {

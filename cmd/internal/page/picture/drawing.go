@@ -42,14 +42,12 @@ type edge struct {
 	Left bool   // to a step that was left
 }
 
-// arc is one jump.
 type arc struct {
 	D       string // of a path
 	Head    string // the points of its head; "" if it lies outside the drawing
 	Forward bool
 }
 
-// dot is one step.
 type dot struct {
 	timeline.Node
 	X, Y int
@@ -82,7 +80,6 @@ func Draw(tree timeline.Tree, from, rows int) Drawing {
 
 func laneX(lane int) int { return arcGutter + min(lane, maxLanes-1)*laneWidth + nodeRadius + 2 }
 
-// rowY is the middle of a row.
 func rowY(row int) int { return row*rowHeight + rowHeight/2 }
 
 // within limits a height to the drawing; lines beyond are cut off at its edge.

@@ -21,7 +21,6 @@ type Group struct {
 	Lines []Line
 }
 
-// Line is one operation of the line.
 type Line struct {
 	Seq    uint64
 	Step   int
@@ -34,7 +33,6 @@ type Line struct {
 	Output string // the end of a failed command's output
 }
 
-// Groups groups operations by step.
 func Groups(lines []taskdir.Line, b *timeline.Builder) []Group {
 	var out []Group
 	dir, left := b.State().Opened.Dir, b.Discarded()
@@ -97,7 +95,6 @@ func FailedOutput(o op.Op) string {
 	return strings.Join(lines[max(0, len(lines)-FailedLines):], "\n")
 }
 
-// LineOf returns the line of an operation.
 func LineOf(l taskdir.Line, dir string) Line {
 	o := Line{Output: FailedOutput(l.Op), Seq: l.Seq, Step: l.Step, Kind: l.Name,
 		Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok}

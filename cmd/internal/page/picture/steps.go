@@ -24,7 +24,6 @@ type Branch struct {
 	Items []Item
 }
 
-// Item is one step in the lists.
 type Item struct {
 	timeline.Node
 	What    string
@@ -33,7 +32,6 @@ type Item struct {
 	MoreOps uint64 // the first mark that is not shown
 }
 
-// mark is an event at a step.
 type mark struct {
 	Seq         uint64
 	Sign, Short string

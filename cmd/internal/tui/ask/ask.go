@@ -35,7 +35,6 @@ const HoldTime = 500 * time.Millisecond
 // Kind says what a question asks for.
 type Kind int
 
-// The kinds of questions.
 const (
 	OfCall  Kind = iota // whether a call may run
 	OfText              // a line of text

@@ -23,7 +23,6 @@ import (
 	"anamnesis/cmd/internal/tui/paint"
 )
 
-// Limits of what is typed.
 const (
 	maxEditorRows = 8
 	maxTypedRows  = 100_000
@@ -178,7 +177,6 @@ func (e *Editor) Press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 // Searching reports whether an earlier message is looked for; Press then takes every key but Enter, which sends it.
 func (e *Editor) Searching() bool { return e.search != nil }
 
-// searched handles a key of a search.
 func (e *Editor) searched(k tea.KeyPressMsg) {
 	s, from := e.search, 0
 	switch name := k.String(); {
@@ -221,10 +219,8 @@ func (e *Editor) Enter() bool {
 	return true
 }
 
-// Offering reports whether completions are shown.
 func (e *Editor) Offering() bool { return len(e.offered) > 0 }
 
-// Dismiss hides the completions.
 func (e *Editor) Dismiss() { e.offered = nil }
 
 // Remember puts a text that was not sent into the history.
@@ -269,7 +265,6 @@ func (e *Editor) offer() {
 	}
 }
 
-// complete replaces the word by the chosen completion.
 func (e *Editor) complete() {
 	word, _ := e.word()
 	choice := e.offered[e.chosen]

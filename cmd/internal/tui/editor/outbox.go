@@ -17,7 +17,6 @@ type Outbox struct {
 	beside []string // goes with the next message that is sent
 }
 
-// Add queues a message.
 func (b *Outbox) Add(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

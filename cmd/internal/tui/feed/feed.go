@@ -23,7 +23,6 @@ type Feed struct {
 	tails map[string]string // of running calls, by id
 }
 
-// New returns an empty feed.
 func New() *Feed {
 	return &Feed{done: make(chan struct{}), wake: make(chan struct{}, 1), tails: make(map[string]string)}
 }
@@ -51,7 +50,6 @@ func (f *Feed) Stop() { close(f.done) }
 // Done is closed by Stop.
 func (f *Feed) Done() <-chan struct{} { return f.done }
 
-// Add appends an event.
 func (f *Feed) Add(m any) {
 	f.mu.Lock()
 	f.queue = append(f.queue, m)

@@ -135,7 +135,6 @@ func (f *Frame) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// WriteString writes a text as Write does.
 func (f *Frame) WriteString(p string) (int, error) { return f.Write([]byte(p)) }
 
 // wrote records a text of the renderer and returns it as it is to be written to a terminal of

@@ -23,10 +23,8 @@ var (
 	Purple = lipgloss.NewStyle().Foreground(lipgloss.Magenta)
 )
 
-// Strip returns a text without styles.
 func Strip(s string) string { return ansi.Strip(s) }
 
-// Cut shortens a styled text to a width.
 func Cut(s string, width int) string { return ansi.Truncate(s, max(width, 1), "…") }
 
 // Wrap breaks a styled text into lines of at most width columns, at words where it can.

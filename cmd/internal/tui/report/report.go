@@ -19,7 +19,6 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// Limits of what is shown.
 const (
 	maxHeadLines = 200 // of an output
 	maxTailLines = 150

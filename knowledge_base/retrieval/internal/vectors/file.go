@@ -9,7 +9,6 @@ import (
 	"os"
 )
 
-// maxFileBytes bounds a cache file.
 const maxFileBytes = 1 << 30
 
 // encodeFile returns the bytes of a cache file: a value in gob's form and its CRC-32C, so that a

@@ -88,7 +88,6 @@ func (l *Leg) Await(ctx context.Context, docs []Document) error {
 	return nil
 }
 
-// recordFailure records that the external embedder failed.
 func (l *Leg) recordFailure(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
