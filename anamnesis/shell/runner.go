@@ -60,7 +60,7 @@ func runs(s Simple) running {
 		return running{words: findExec(args)}
 	}
 	all := runners()
-	i := slices.IndexFunc(all, func(r runner) bool { return slices.Contains(strings.Fields(r.programs), program) })
+	i := slices.IndexFunc(all, func(r runner) bool { return InList(r.programs, program) })
 	if i < 0 {
 		return running{}
 	}

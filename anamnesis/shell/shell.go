@@ -115,16 +115,20 @@ npm: test`
 var starting = Pattern(`^(rg --(pre|hostname-bin)|sort --compress-program|find -(exec|ok)|` +
 	`(go|git|cargo|npm) (--?exec|-toolexec|-vettool))`)
 
-// listed reports whether a list of programs has one with its subcommand.
-func listed(list, program string, args []string) bool {
+// Listed reports whether a list has a program with its subcommand. Each line names programs, and behind a colon those
+// of their subcommands that count; none: all.
+func Listed(list, program string, args []string) bool {
 	for line := range strings.Lines(list) {
 		programs, subs, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if slices.Contains(strings.Fields(programs), program) {
-			return subs == "" || len(args) > 0 && slices.Contains(strings.Fields(subs), args[0])
+		if InList(programs, program) {
+			return subs == "" || len(args) > 0 && InList(subs, args[0])
 		}
 	}
 	return false
 }
+
+// InList reports whether a list separated by blanks has a word.
+func InList(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
 
 // sedPrint matches a sed script that only prints lines.
 var sedPrint = regexp.MustCompile(`^[0-9,$; p]+$`)
@@ -142,7 +146,7 @@ func localSimple(words []string, dir string) bool {
 	case "sed":
 		return len(args) > 1 && args[0] == "-n" && sedPrint.MatchString(args[1])
 	}
-	return listed(locals, program, args)
+	return Listed(locals, program, args)
 }
 
 // outsideWord reports whether a word, or what an option in it is given, leads
@@ -219,7 +223,7 @@ func reads(program string, args []string) bool {
 	if slices.ContainsFunc(args, func(w string) bool { return writing().MatchString(program + " " + w) }) {
 		return false
 	}
-	return listed(readers, program, args)
+	return Listed(readers, program, args)
 }
 
 // Outside reports whether a path, relative to the world or absolute, lies

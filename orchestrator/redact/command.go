@@ -1,9 +1,9 @@
 package redact
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // maxCommandBytes is how far after a command's name its options are searched.
@@ -27,11 +27,15 @@ func commandForms() []commandForm {
 		{commands: "curl"},
 		{commands: "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mariadb mariadb-dump " +
 			"mariadb-admin mycli", flag: "-p", attached: true},
-		{commands: "mongo mongosh mongodump mongorestore mongoimport mongoexport sshpass", flag: "-p", attached: true, separate: true},
+		{commands: "mongo mongosh mongodump mongorestore mongoimport mongoexport sshpass", flag: "-p",
+			attached: true, separate: true},
 		{commands: "7z 7za 7zz unrar rar", flag: "-p", attached: true},
-		{commands: "docker podman nerdctl helm skopeo crane oras buildah oc az cf", flag: "-p", separate: true, login: true},
-		{commands: "ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd", flag: "-w", attached: true, separate: true},
-		{commands: "sqlcmd bcp unzip zip ipmitool mosquitto_pub mosquitto_sub", flag: "-P", attached: true, separate: true},
+		{commands: "docker podman nerdctl helm skopeo crane oras buildah oc az cf", flag: "-p",
+			separate: true, login: true},
+		{commands: "ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd", flag: "-w",
+			attached: true, separate: true},
+		{commands: "sqlcmd bcp unzip zip ipmitool mosquitto_pub mosquitto_sub", flag: "-P",
+			attached: true, separate: true},
 		{commands: "redis-cli", flag: "-a", separate: true},
 		{commands: "redis-cli", flag: "--pass", separate: true},
 		{commands: "keytool jarsigner", flag: "-storepass", separate: true},
@@ -42,9 +46,8 @@ func commandForms() []commandForm {
 }
 
 // loginOption matches an option of curl up to the password of its USER:PASSWORD; its group is the quote.
-var loginOption = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:--(?:proxy-)?user(?:=|[ \t]{1,65})|-[A-Za-z]*?[uU][ \t]{0,65})(` + quoteForm + `)(?:[^:\s"'` + "`" + `\\&,;<>|]|\\[^\s"'` + "`" + `\\nrtu]){1,256}:`)
-})
+var loginOption = shell.Pattern(`^(?:--(?:proxy-)?user(?:=|[ \t]{1,65})|-[A-Za-z]*?[uU][ \t]{0,65})(` + quoteForm +
+	`)(?:[^:\s"'\x60\\&,;<>|]|\\[^\s"'\x60\\nrtu]){1,256}:`)
 
 // option matches the value of the form's option at byte at.
 func (f commandForm) option(s string, from, at int) (match, bool) {
@@ -138,17 +141,10 @@ func option(s string, begin, to int, kind string) (match, bool) {
 
 func optionSecret(v, kind string) bool {
 	if placeholder(v) || strings.ContainsAny(v[:1], "-~@./") || strings.ContainsAny(v, "()[]{}*") || dotted(v) ||
-		strings.Contains(strings.TrimRight(v, "="), "=") || strings.Contains(v, "://") || strings.Contains(v, "/") && pathLooking("/"+v) {
+		strings.Contains(strings.TrimRight(v, "="), "=") || strings.Contains(v, "://") ||
+		strings.Contains(v, "/") && pathLooking("/"+v) {
 		return false
 	}
-	var letters, others int
-	for i := range len(v) {
-		switch c := v[i]; {
-		case isLower(c), isUpper(c), c >= 0x80:
-			letters++
-		case c != '-' && c != '_' && c != '.' && c != ' ':
-			others++
-		}
-	}
-	return others > 0 && (letters > 0 || kind == "password")
+	m := makeupOf(strings.ReplaceAll(v, " ", ""))
+	return m.digits+m.others > 0 && (m.letters() > 0 || kind == "password")
 }

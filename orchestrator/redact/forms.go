@@ -58,10 +58,8 @@ func encodedForms(s Secret, value string) []form {
 		from, to := (8*lead+5)/6, 8*(lead+len(value))/6
 		f := form{secret: s, before: 8*lead%6 != 0, behind: 8*(lead+len(value))%6 != 0}
 		bytes := append(make([]byte, lead), value...)
-		std := base64.StdEncoding.EncodeToString(bytes)[from:to]
-		f.text = std
-		out = append(out, anchored(f)...)
-		if f.text = base64.URLEncoding.EncodeToString(bytes)[from:to]; f.text != std {
+		for _, alphabet := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+			f.text = alphabet.EncodeToString(bytes)[from:to]
 			out = append(out, anchored(f)...)
 		}
 	}
@@ -96,7 +94,8 @@ func randomParts(v string) []string {
 	}
 	longest := ""
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
-		if len(part) > len(longest) && len(part) >= minLearnedBytes && learnable(part) && !strings.HasPrefix(part, "eyJ") {
+		if len(part) > len(longest) && len(part) >= minLearnedBytes && learnable(part) &&
+			!strings.HasPrefix(part, "eyJ") {
 			longest = part
 		}
 	}
@@ -121,11 +120,8 @@ func (f *form) match(ms []match, s string, end int) []match {
 	} else if to > len(s) || s[from:to] != f.text {
 		return ms
 	}
-	m := match{start: from, end: to, from: from, kind: f.secret.Kind, value: f.secret.Value, rank: rankKnown}
-	if !f.encoded {
-		m.byLine = true
-	}
-	return appendLines(ms, s, m)
+	return appendLines(ms, s, match{start: from, end: to, from: from, kind: f.secret.Kind, value: f.secret.Value,
+		rank: rankKnown, byLine: !f.encoded})
 }
 
 // appendLines appends a match: one over several lines as a match for each line, so that the text keeps its lines.
@@ -154,29 +150,21 @@ func (f *form) within(s string, at int) (from, to int) {
 	same := func(a, b byte) bool { return a == b || f.anyCase && lower(a) == b }
 	from, to = at, at
 	for i := f.at; i < len(f.text); {
-		switch n := 0; {
-		case to >= len(s):
-			return 0, 0
-		case same(s[to], f.text[i]):
+		if to < len(s) && same(s[to], f.text[i]) {
 			i, to = i+1, to+1
-		default:
-			if n = breakBehind(s, to); n == 0 {
-				return 0, 0
-			}
+		} else if n := breakBehind(s, to); n > 0 {
 			to += n
+		} else {
+			return 0, 0
 		}
 	}
 	for i := f.at; i > 0; {
-		switch n := 0; {
-		case from == 0:
-			return 0, 0
-		case same(s[from-1], f.text[i-1]):
+		if from > 0 && same(s[from-1], f.text[i-1]) {
 			i, from = i-1, from-1
-		default:
-			if n = breakBefore(s, from); n == 0 {
-				return 0, 0
-			}
+		} else if n := breakBefore(s, from); n > 0 {
 			from -= n
+		} else {
+			return 0, 0
 		}
 	}
 	if n := breakBefore(s, from); f.before && from-n > 0 && base64Byte(s[from-n-1]) {

@@ -1,11 +1,11 @@
 package redact
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // hides reports whether a text may hold bytes that a screen or a page does not show.
@@ -49,9 +49,8 @@ const markdownEscapes = "_-.~*+=!"
 
 // sequence matches an escape sequence, one that has not ended, too (ECMA-48, 5.4): CSI, whose first two bytes may be
 // one character; OSC, of a link, say, and DCS, whose text is not shown; and short ones.
-var sequence = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:(?:\x1b\[|\x{9b})[ -?]{0,64}[@-~]?|\x1b[\]P_^X][^\n\x07\x1b]*(?:\x07|\x1b[^\n]?)|\x1b[()#]?[^\n]?)`)
-})
+var sequence = shell.Pattern(`^(?:(?:\x1b\[|\x{9b})[ -?]{0,64}[@-~]?|` +
+	`\x1b[\]P_^X][^\n\x07\x1b]*(?:\x07|\x1b[^\n]?)|\x1b[()#]?[^\n]?)`)
 
 // hiddenLen returns the length of what begins a text and is not shown: an escape sequence, a character without width,
 // the backslash of an escape. It is 0 for none.
@@ -64,7 +63,7 @@ func hiddenLen(s string) int {
 	case r == 0x1b, r == 0x9b:
 		return len(sequence().FindString(s[:min(len(s), maxSecretBytes)]))
 	case strings.ContainsRune("\t\n\v\f\r\b", r):
-	case unicode.IsOneOf([]*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}, r):
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
 		return size
 	}
 	return 0

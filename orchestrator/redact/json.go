@@ -238,9 +238,6 @@ func (r *Redactor) findNamed(key, text string) []match {
 }
 
 func (w *jsonWalk) put(from, to int, text string) {
-	if w.done == 0 {
-		w.out.Grow(len(w.in) + len(text))
-	}
 	w.out.WriteString(w.in[w.done:from])
 	w.out.WriteString(text)
 	w.done = to

@@ -187,7 +187,7 @@ func (p pattern) find() func(s string, from, to int) (match, bool) {
 		for base := begin; base <= from; {
 			loc := re.FindStringSubmatchIndex(s[base:min(len(s), to+maxPatternBytes)])
 			if loc == nil {
-				return match{none: to + maxPatternBytes/2}, false // the shortest text of each pattern is shorter than that
+				return match{none: to + maxPatternBytes/2}, false // a pattern's shortest text is shorter
 			}
 			if base+loc[0] > from {
 				return match{none: base + loc[0]}, false

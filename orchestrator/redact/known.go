@@ -3,19 +3,17 @@ package redact
 import (
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // secretVariable matches the names, in upper case, of variables with secret values: by their ending, or by a word
 // anywhere in them (GITHUB_TOKEN_RO).
-var secretVariable = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(PASSWORD|PASSWD|PASSPHRASE|SECRETS?|TOKENS?|API_KEYS?|APIKEY|ACCESS_KEY|SECRET_KEY|SECRET_KEY_BASE|PRIVATE_KEY|` +
-		`ENCRYPTION_KEY|SIGNING_KEY|MASTER_KEY|AUTH_KEY|CREDENTIALS|_PAT|_PWD|DBPASS|_AUTH|_COOKIE)$|` +
-		`(^|_)(TOKEN|PASS|PASSWD|PASSWORD|JWT|APIKEY|API_KEY|ACCESS_KEY|SECRET_KEY)(_|$)`)
-})
+var secretVariable = shell.Pattern(`(PASS(WORD|WD|PHRASE)|SECRETS?|TOKENS?|APIKEY|API_KEYS?|SECRET_KEY_BASE|` +
+	`(ACCESS|SECRET|PRIVATE|ENCRYPTION|SIGNING|MASTER|AUTH)_KEY|CREDENTIALS|_PAT|_PWD|DBPASS|_AUTH|_COOKIE)$|` +
+	`(^|_)(TOKEN|PASS|PASSWD|PASSWORD|JWT|APIKEY|API_KEY|ACCESS_KEY|SECRET_KEY)(_|$)`)
 
 // minWordBytes: a shorter value of lower-case letters is an ordinary word ("postgres",
 // "changeme").
@@ -43,28 +41,19 @@ func FromEnviron(environ []string) []Secret {
 func SecretName(name string) bool { return secretVariable().MatchString(strings.ToUpper(name)) }
 
 func secretValue(v string) bool {
-	switch {
-	case len(v) < MinKnownBytes, strings.HasPrefix(v, "/"), strings.HasPrefix(v, "~"), strings.HasPrefix(v, "./"), strings.Contains(v, "://"):
-		return false
-	case len(v) < minWordBytes && strings.Trim(v, "abcdefghijklmnopqrstuvwxyz") == "":
-		return false
-	}
-	return true
+	path := strings.HasPrefix(v, "/") || strings.HasPrefix(v, "~") || strings.HasPrefix(v, "./") ||
+		strings.Contains(v, "://")
+	word := len(v) < minWordBytes && strings.Trim(v, lowerLetters) == ""
+	return len(v) >= MinKnownBytes && !path && !word
 }
 
 func urlPassword(name, value string) (Secret, bool) {
-	if !strings.Contains(value, "://") {
-		return Secret{}, false
-	}
 	u, err := url.Parse(value)
-	if err != nil || u.User == nil {
+	if err != nil || !strings.Contains(value, "://") {
 		return Secret{}, false
 	}
 	p, _ := u.User.Password()
-	if !secretValue(p) {
-		return Secret{}, false
-	}
-	return Secret{Kind: kindName(name) + "-password", Value: p}, true
+	return Secret{Kind: kindName(name) + "-password", Value: p}, secretValue(p)
 }
 
 // withLines adds, for values of several lines, each line that is a secret on its own: a listing
@@ -89,8 +78,6 @@ func jsonEscape(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if enc.Encode(s) != nil { // strings always encode
-		return s
-	}
+	_ = enc.Encode(s) // strings always encode
 	return strings.TrimSuffix(strings.TrimSuffix(b.String(), "\n"), `"`)[1:]
 }

@@ -91,8 +91,7 @@ func learnable(v string) bool {
 	if len(v) < minMixedBytes || !secretValue(v) || !random(v) || entropy(v) < minEntropy {
 		return false
 	}
-	return len(v) >= minLearnedBytes || strings.ContainsFunc(v, func(r rune) bool { return r < 0x80 && isUpper(byte(r)) }) &&
-		strings.ContainsFunc(v, func(r rune) bool { return r < 0x80 && isLower(byte(r)) })
+	return len(v) >= minLearnedBytes || strings.ContainsAny(v, lowerLetters) && lowerASCII(v) != v
 }
 
 // entropy returns a text's entropy in bits a byte.

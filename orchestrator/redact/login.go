@@ -94,7 +94,8 @@ func netrc(s string, from, to int) (match, bool) {
 			return match{from: from, open: true}, false
 		case key == "password":
 			word = strings.TrimRight(word, "\"'`;,\\")
-			if len(word) < minAttachedBytes || placeholder(word) || strings.EqualFold(s[from:to], "default") && isWord(word) {
+			if len(word) < minAttachedBytes || placeholder(word) ||
+				strings.EqualFold(s[from:to], "default") && isWord(word) {
 				return match{from: from, open: at == len(s)}, false
 			}
 			return match{start: begin, end: begin + len(word), from: from, kind: "password", rank: rankNamed}, true

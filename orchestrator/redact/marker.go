@@ -2,10 +2,10 @@ package redact
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"anamnesis/anamnesis/shell"
 )
 
 const (
@@ -16,7 +16,7 @@ const (
 )
 
 // marker matches one; its length limits are maxKindBytes and markerHashBytes.
-var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[redacted:[a-z0-9-]{1,48}:[0-9a-f]{6}\]`) })
+var marker = shell.Pattern(`\[redacted:[a-z0-9-]{1,48}:[0-9a-f]{6}\]`)
 
 // Markers lists the markers in a text, each once, in order. The caller knows whether a marker
 // has a value.
@@ -59,7 +59,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func isAlnum(c byte) bool { return isLower(c) || isUpper(c) || isDigit(c) }
 
 func lower(b byte) byte {
-	if b >= 'A' && b <= 'Z' {
+	if isUpper(b) {
 		return b + 'a' - 'A'
 	}
 	return b

@@ -43,7 +43,8 @@ func named(s string, from, to int, kind string) (match, bool) {
 	} else if sep == 0 && more {
 		return match{from: begin, open: true}, false
 	}
-	if sep == 0 && shut > 0 && shouted && strings.Contains(name, "_") && at < len(s) && s[at] == ',' { // getenv("DB_PASSWORD", "…")
+	// getenv("DB_PASSWORD", "…")
+	if sep == 0 && shut > 0 && shouted && strings.Contains(name, "_") && at < len(s) && s[at] == ',' {
 		if n := 1 + spaces(s, at+1); quotes(s, at+n) > 0 {
 			sep, pair = n, true
 		}
@@ -74,11 +75,14 @@ func named(s string, from, to int, kind string) (match, bool) {
 		n = sentenceEnd(s, at, n)
 	}
 	value := s[at : at+n]
-	if !quoted && yaml && lineEnds(s, at+n) && strings.ContainsAny(value, "0123456789") && !placeholder(value) { // POSTGRES_PASSWORD: hunter2
-		tight = shouted
+	digits := strings.ContainsAny(value, "0123456789")
+	if !quoted && yaml && digits && lineEnds(s, at+n) && !placeholder(value) {
+		tight = shouted // POSTGRES_PASSWORD: hunter2
 	}
-	if n >= minBareBytes && !quoted && tight && strings.HasSuffix(kind, "password") && !strings.ContainsRune("),(", rune(follows(s, at+n))) &&
-		strings.ContainsAny(value, "0123456789") && !dotted(value) && optionSecret(value, kind) { // password=hunter2pw of a URL, a form, an option
+	// password=hunter2pw of a URL, a form, an option, but not in a call
+	call := at+n < len(s) && strings.IndexByte("),(", s[at+n]) >= 0
+	if n >= minBareBytes && !quoted && tight && digits && !call && strings.HasSuffix(kind, "password") &&
+		!dotted(value) && optionSecret(value, kind) {
 		return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
 	}
 	if pair && quoted && strings.ToUpper(value) == value && !mixed(value) {
@@ -95,7 +99,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed, open: open}, true
 }
 
-// spacedValue matches NAME VALUE, if the value is random and the name is one of a setting and not a word of a sentence, as
+// spacedValue matches NAME VALUE, if the value is random and the name is a setting's, not a word of a sentence, as
 // in a Dockerfile's ENV and in "aws configure set", or if both make the row of a table.
 func spacedValue(s string, begin, to, at, blank int, kind string) (match, bool) {
 	cell := 0 // | NAME | VALUE |
@@ -136,7 +140,7 @@ func lineEnds(s string, at int) bool {
 }
 
 // valueKey returns the length of what is between a name that is a value itself and its own value, as in
-// {"name": "DB_PASSWORD", "value": …}, in an attribute of XML and in YAML; 0 for none. more: the text ended before that.
+// {"name": "DB_PASSWORD", "value": …}, in an attribute of XML and in YAML; 0 for none. more: the text ended before.
 func valueKey(s string, at int) (n int, more bool) {
 	const word = "value"
 	begin := at
@@ -167,7 +171,8 @@ func valueKey(s string, at int) (n int, more bool) {
 // continue after an ampersand, since it is not in a query.
 func plainValue(s string, at int, quoted, joined bool) int {
 	n := 0
-	for at+n < len(s) && n <= maxPasswordBytes && (valueByte(s, at+n, quoted) || joined && n > 0 && ampersand(s, at+n)) {
+	for at+n < len(s) && n <= maxPasswordBytes &&
+		(valueByte(s, at+n, quoted) || joined && n > 0 && ampersand(s, at+n)) {
 		n++
 	}
 	if n > maxPasswordBytes {
@@ -179,10 +184,10 @@ func plainValue(s string, at int, quoted, joined bool) int {
 // ampersand reports whether an ampersand is part of a value: it neither joins commands nor
 // begins the next NAME=.
 func ampersand(s string, at int) bool {
-	if s[at] != '&' || s[at-1] == '&' || at+1 >= len(s) || s[at+1] <= ' ' || strings.IndexByte("&\"'`\\", s[at+1]) >= 0 {
+	end := at + 1
+	if s[at] != '&' || s[at-1] == '&' || end >= len(s) || s[end] <= ' ' || strings.IndexByte("&\"'`\\", s[end]) >= 0 {
 		return false
 	}
-	end := at + 1
 	for end < len(s) && nameByte(s[end]) {
 		end++
 	}
@@ -240,12 +245,13 @@ func quotes(s string, at int) int {
 // but not a comparison.
 func separator(s string, at int) int {
 	rest := s[at:]
-	switch {
-	case strings.HasPrefix(rest, "=="), strings.HasPrefix(rest, "=~"), strings.HasPrefix(rest, "::"), strings.HasPrefix(rest, "://"):
-		return 0
-	case strings.HasPrefix(rest, ":="), strings.HasPrefix(rest, "=>"):
+	switch rest[:min(len(rest), 2)] {
+	case ":=", "=>":
 		return 2
-	case strings.HasPrefix(rest, "="), strings.HasPrefix(rest, ":"):
+	case "==", "=~", "::":
+		return 0
+	}
+	if strings.HasPrefix(rest, "=") || strings.HasPrefix(rest, ":") && !strings.HasPrefix(rest, "://") {
 		return 1
 	}
 	return 0
@@ -275,14 +281,6 @@ func sentenceEnd(s string, at, n int) int {
 	return n
 }
 
-// follows returns the byte after a value, 0 at the end.
-func follows(s string, at int) byte {
-	if at < len(s) {
-		return s[at]
-	}
-	return 0
-}
-
 // look is the context of a value in a text.
 type look struct {
 	quoted   bool // between quotes
@@ -297,17 +295,8 @@ func (l look) secret(v string) bool {
 	if placeholder(v) {
 		return false
 	}
-	var letters, digits, symbols int
-	for i := range len(v) {
-		switch c := v[i]; {
-		case isDigit(c):
-			digits++
-		case isLower(c), isUpper(c), c >= 0x80:
-			letters++
-		case c != '-' && c != '_' && c != '.':
-			symbols++
-		}
-	}
+	m := makeupOf(v)
+	letters, digits, symbols := m.letters(), m.digits, m.others
 	switch {
 	case digits == len(v): // a number
 		return l.password && (l.shouted && len(v) >= minShoutedBytes || len(v) >= minBareBytes)
@@ -322,13 +311,16 @@ func (l look) secret(v string) bool {
 	case strings.ContainsAny(v, "()[]{}*"):
 		return l.shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(")
 	case l.shouted:
-		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v) || l.password || l.key && strings.Contains(v, "-"))
+		return len(v) >= minShoutedBytes &&
+			(digits+symbols > 0 || letters == len(v) || l.password || l.key && strings.Contains(v, "-"))
 	}
 	// A bare value with a name in lower case is like code and prose.
-	if hex, ok := strings.CutPrefix(strings.TrimLeft(v, "-"), "0x"); ok && len(hex) <= 16 || l.camel && symbols == 0 && !mixed(v) {
+	hex, number := strings.CutPrefix(strings.TrimLeft(v, "-"), "0x")
+	if number && len(hex) <= 16 || l.camel && symbols == 0 && !mixed(v) {
 		return false // a number; a variable
 	}
-	return len(v) >= minBareBytes && letters > 0 && !dotted(v) && (digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))
+	return len(v) >= minBareBytes && letters > 0 && !dotted(v) &&
+		(digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))
 }
 
 // pathLooking reports whether a value that begins with a slash is a path: its parts are names

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // maxSecretBytes is the longest secret that a pattern matches. The beginning of a longer value
@@ -33,14 +35,12 @@ var rules = sync.OnceValue(func() []rule {
 			}})
 		}
 	}
-	for id := range strings.FieldsSeq(awsIDs) {
-		out = append(out, rule{keyword: lowerASCII(id), match: awsSecret})
-	}
 	add := func(keywords string, match func(s string, from, to int) (match, bool)) {
 		for keyword := range strings.SplitSeq(keywords, " ") {
 			out = append(out, rule{keyword: keyword, match: match})
 		}
 	}
+	add(lowerASCII(awsIDs), awsSecret)
 	for _, p := range patterns() {
 		add(p.keywords, p.find())
 	}
@@ -49,10 +49,11 @@ var rules = sync.OnceValue(func() []rule {
 	}
 	add("://", urlUser)
 	add("machine default", netrc)
-	out = append(out, rule{keyword: "cookie", pairs: cookies}, rule{keyword: lowerASCII(encodedKeyBegin), pairs: encodedKey})
+	out = append(out, rule{keyword: "cookie", pairs: cookies},
+		rule{keyword: lowerASCII(encodedKeyBegin), pairs: encodedKey})
 	for _, f := range commandForms() {
 		for name := range strings.FieldsSeq(f.commands) {
-			out = append(out, rule{keyword: lowerASCII(name), match: f.command(name)})
+			add(lowerASCII(name), f.command(name))
 		}
 	}
 	for _, k := range strings.Fields(namedKeywords) {
@@ -67,23 +68,26 @@ var rules = sync.OnceValue(func() []rule {
 				kind = stem + "-key"
 			}
 		}
-		out = append(out, rule{keyword: k, match: func(s string, from, to int) (match, bool) { return named(s, from, to, kind) }})
+		add(k, func(s string, from, to int) (match, bool) { return named(s, from, to, kind) })
 	}
 	return out
 })
 
 // namedKeywords end the names whose values are secret.
-const namedKeywords = "password passwd passphrase _pwd _pass secret token api_key apikey api-key secret_key secret_key_base " +
-	"access_key private_key auth_key encryption_key signing_key master_key access-key private-key secret-key auth-key encryption-key " +
-	"signing-key master-key app_key app-key application_key account_key account-key service_key license_key dockerconfigjson dockercfg " +
-	"accesskey privatekey secretkey presharedkey authkey encryptionkey signingkey masterkey subscription-key"
+const namedKeywords = `
+password passwd passphrase _pwd _pass secret token api_key apikey api-key secret_key secret_key_base access_key
+private_key auth_key encryption_key signing_key master_key access-key private-key secret-key auth-key encryption-key
+signing-key master-key app_key app-key application_key account_key account-key service_key license_key
+dockerconfigjson dockercfg accesskey privatekey secretkey presharedkey authkey encryptionkey signingkey masterkey
+subscription-key`
 
 const (
-	upperDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	alnum       = upperDigits + "abcdefghijklmnopqrstuvwxyz"
-	hexDigits   = "0123456789abcdefABCDEF"
-	base64URL   = alnum + "-_"
-	base64Std   = alnum + "+/"
+	lowerLetters = "abcdefghijklmnopqrstuvwxyz"
+	upperDigits  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	alnum        = upperDigits + lowerLetters
+	hexDigits    = "0123456789abcdefABCDEF"
+	base64URL    = alnum + "-_"
+	base64Std    = alnum + "+/"
 )
 
 // charset is a set of bytes.
@@ -106,9 +110,8 @@ func (c *charset) run(s string, at int) int {
 	return n
 }
 
-// wordStarts reports whether a word begins at byte at: no letter, digit or underscore precedes
-// it, except the end of an escape (
-// , \u0026).
+// wordStarts reports whether a word begins at byte at: no letter, digit or underscore precedes it, except the end of
+// an escape (\n, \u0026).
 func wordStarts(s string, at int) bool {
 	if at == 0 {
 		return true
@@ -160,20 +163,20 @@ func providerKey(s string, from, to int, keyword, kind string, least int, set *c
 	return match{start: from, end: to + n, from: from, kind: kind, rank: rankProvider}, true
 }
 
-// awsSecretBytes is the length of the secret that belongs to an id of an AWS key, awsBetween how far behind the id it is searched.
 const (
-	awsSecretBytes = 40
-	awsBetween     = 128
+	awsIDBytes     = 16  // behind the prefix of an id
+	awsSecretBytes = 40  // of the secret that belongs to an id
+	awsBetween     = 128 // how far behind the id it is searched
 )
 
-// awsSecret matches the secret behind an id of an AWS key, in a table, in a file of the console or among questions: a word of
-// its length in both cases.
+// awsSecret matches the secret behind an id of an AWS key, in a table, in a console's file or among questions: a word
+// of its length in both cases.
 func awsSecret(s string, from, to int) (match, bool) {
 	set := newCharset(base64Std)
-	if s[from:to] == lowerASCII(s[from:to]) || !wordStarts(s, from) || set.run(s, to) != len("Q3EGTZ7XN5BWKM2A") {
+	if s[from:to] == lowerASCII(s[from:to]) || !wordStarts(s, from) || set.run(s, to) != awsIDBytes {
 		return match{}, false
 	}
-	for at := to + len("Q3EGTZ7XN5BWKM2A"); at < len(s) && at-to < awsBetween; at++ {
+	for at := to + awsIDBytes; at < len(s) && at-to < awsBetween; at++ {
 		n := set.run(s, at)
 		if v := s[at : at+n]; n == awsSecretBytes && random(v) && strings.ToLower(v) != v && strings.ToUpper(v) != v &&
 			(at+n == len(s) || s[at+n] != '=') {
@@ -184,50 +187,51 @@ func awsSecret(s string, from, to int) (match, bool) {
 	return match{from: from, open: len(s)-to < awsBetween+awsSecretBytes}, false
 }
 
-// randomKey is random for the text behind a provider's prefix, which need not have a digit: a third of GitLab's tokens of 20 bytes
-// or so have none. Words behind it are joined, or of one case.
-func randomKey(s string) bool {
-	if random(s) {
-		return true
-	}
-	var upper, low, digit int
+// makeup counts the bytes of a text by their kind.
+type makeup struct{ upper, lower, digits, wide, joints, others int }
+
+func makeupOf(s string) (m makeup) {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case isUpper(c):
-			upper++
+			m.upper++
 		case isLower(c):
-			low++
+			m.lower++
 		case isDigit(c):
-			digit++
-		case c != '=':
-			return false
+			m.digits++
+		case c >= 0x80:
+			m.wide++
+		case c == '-', c == '_', c == '.':
+			m.joints++
+		default:
+			m.others++
 		}
 	}
-	return digit >= 2 || len(s) >= minLearnedBytes && 4*upper >= len(s) && 4*low >= len(s)
+	return m
+}
+
+func (m makeup) letters() int { return m.upper + m.lower + m.wide }
+
+// randomKey is random for the text behind a provider's prefix, which need not have a digit: about a third of GitLab's
+// tokens of 20 bytes have none. Words behind it are joined, or of one case.
+func randomKey(s string) bool {
+	m := makeupOf(strings.ReplaceAll(s, "=", ""))
+	cased := len(s) >= minLearnedBytes && 4*m.upper >= len(s) && 4*m.lower >= len(s)
+	return random(s) || m.wide+m.joints+m.others == 0 && (m.digits >= 2 || cased)
 }
 
 // random reports whether a text looks random: digits among letters, and either both cases or
 // many digits.
 func random(s string) bool {
-	var upper, low, digit int
-	for i := range len(s) {
-		switch c := s[i]; {
-		case isUpper(c):
-			upper++
-		case isLower(c):
-			low++
-		case isDigit(c):
-			digit++
-		}
-	}
-	return digit > 0 && upper+low > 0 && (upper > 0 && low > 0 || digit >= 4 || low == 0)
+	m := makeupOf(s)
+	return m.digits > 0 && m.upper+m.lower > 0 && (m.upper > 0 && m.lower > 0 || m.digits >= 4 || m.lower == 0)
 }
 
 // header is the form of a credential that follows a word.
 type header struct {
 	kind     string
 	keywords string // separated by blanks; lower case, one begins each match
-	match    string // a regular expression from the keyword on; its last group is the secret. With \b a word begins there.
+	match    string // a regexp from the keyword on; its last group is the secret. With \b a word begins there.
 	// secret decides by the last group and the one before it; nil: the form is a provider's, and looks random.
 	secret func(before, v string) bool
 }
@@ -252,7 +256,7 @@ func headers() []header {
 		{"authorization", "authorization",
 			`(?i:authorization)` + equalsForm + `([A-Za-z-]+)[ \t]{1,65}([\w.~+/=-]{7,}[\w~+/=-])`,
 			func(scheme, v string) bool {
-				return !strings.EqualFold(scheme, "bearer") && !strings.EqualFold(scheme, "basic") && hasDigit(scheme, v)
+				return hasDigit(scheme, v) && !shell.InList("bearer basic", strings.ToLower(scheme))
 			}},
 		{"authorization", "authorization", `(?i:authorization)` + equalsForm + tokenForm,
 			func(_, v string) bool { return random(v) }},

@@ -111,7 +111,8 @@ func encodedKey(s string, from, to int) (ms []match, end int, open bool) {
 			ms = append(ms, match{start: at, end: at + n, kind: "private-key", rank: rankProvider})
 		}
 		next := at + n + breakBehind(s, at+n)
-		if n < maxEncodedLabel || next == at+n || !lineEnds(s, next+set.run(s, next)) && s[next+set.run(s, next)] != '=' {
+		after := next + set.run(s, next)
+		if n < maxEncodedLabel || next == at+n || !lineEnds(s, after) && s[after] != '=' {
 			return ms, at + n, at+n == len(s) || next == len(s)
 		}
 		at = next
@@ -140,5 +141,6 @@ func addKeyLine(ms []match, s string, from, to int, short bool) []match {
 	if begin > from && s[begin-1] == ' ' {
 		ms = addKeyLine(ms, s, from, begin-1, false)
 	}
-	return append(ms, match{start: begin, end: end, from: begin, kind: "private-key", value: s[begin:end], rank: rankProvider})
+	return append(ms, match{start: begin, end: end, from: begin, kind: "private-key", value: s[begin:end],
+		rank: rankProvider})
 }

@@ -165,19 +165,19 @@ func (r *Redactor) Markers(s string) (redacted string, markers []string) {
 
 // stale reports whether something was learned since the last search, if there was one.
 func (r *Redactor) stale() bool {
-	if r == nil || r.learned == nil || r.current.Load() == nil {
+	if r == nil {
 		return false
 	}
 	t := r.current.Load()
 	return t != nil && t.learned != r.learned.len()
 }
 
-// scanEnd is the state at the end of a search, for a caller that continues with more text.
+// scanEnd is the state at the end of a search, for a caller that continues with more text. An offset is the text's
+// length for none.
 type scanEnd struct {
 	partial int     // length of the longest suffix that begins a word
-	inKey   bool    // within a private key
-	keyFrom int     // where the unfinished private key begins; -1 for none
-	open    int     // offset of the first name whose value has not ended; -1 for none
+	keyFrom int     // where the unfinished private key begins
+	open    int     // offset of the first name whose value has not ended
 	keys    []match // private keys, each with its first line
 }
 
@@ -185,7 +185,7 @@ type scanEnd struct {
 // begins inside a private key.
 func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	if r == nil {
-		return nil, scanEnd{keyFrom: -1, open: -1}
+		return nil, scanEnd{keyFrom: len(s), open: len(s)}
 	}
 	ms, end := r.findIn(s, inKey)
 	if hides(s) { // once more, as a screen shows it
@@ -198,12 +198,8 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 		}
 		ms = append(visible, ms...) // of the same bytes, the value that is seen counts
 		end.partial = max(end.partial, len(s)-pos[len(shown)-last.partial])
-		if last.open >= 0 && (end.open < 0 || pos[last.open] < end.open) {
-			end.open = pos[last.open]
-		}
-		if last.keyFrom >= 0 && end.keyFrom < 0 {
-			end.inKey, end.keyFrom = last.inKey, pos[last.keyFrom]
-		}
+		end.open = min(end.open, pos[last.open])
+		end.keyFrom = min(end.keyFrom, pos[last.keyFrom])
 		for _, k := range last.keys {
 			end.keys = append(end.keys, match{from: pos[k.from], end: pos[k.end]})
 		}
@@ -216,10 +212,11 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 // findIn is find for a text as it stands. What it returns is neither sorted nor merged.
 func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 	var ms []match
-	end := scanEnd{keyFrom: -1, open: -1}
+	end := scanEnd{keyFrom: len(s), open: len(s)}
 	after := 0 // private keys up to here are done
 	key := func(from, body int, within bool) {
-		if ms, after, end.inKey = keyLines(ms, s, body, within); end.inKey {
+		var more bool
+		if ms, after, more = keyLines(ms, s, body, within); more {
 			end.keyFrom = from
 		}
 		end.keys = append(end.keys, match{from: from, end: after})
@@ -260,8 +257,8 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 				m.from, m.value = from, s[m.start:m.end]
 				ms = append(ms, m)
 			}
-			if open && end.open < 0 {
-				end.open = from
+			if open {
+				end.open = min(end.open, from)
 			}
 			return
 		}
@@ -271,8 +268,8 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 			m.value = s[m.start:m.end]
 			ms = append(ms, m)
 		}
-		if m.open && end.open < 0 {
-			end.open = m.from
+		if m.open {
+			end.open = min(end.open, m.from)
 		}
 	})
 	ms, partial := t.escaped(ms, s)

@@ -16,8 +16,8 @@ func FromSetting(name, value string) []Secret {
 	if strings.Contains(value, "://") {
 		return fromURL(name, value)
 	}
-	if scheme, credential, ok := strings.Cut(value, " "); ok && isWord(scheme) && !strings.Contains(strings.TrimSpace(credential), " ") {
-		value = strings.TrimSpace(credential)
+	if words := strings.Fields(value); len(words) == 2 && isWord(words[0]) {
+		value = words[1]
 	}
 	if !secretValue(value) || !secretSetting(name) && nameLooking(value) {
 		return nil

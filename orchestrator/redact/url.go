@@ -19,18 +19,18 @@ const (
 // urlUser matches the password in SCHEME://USER:PASSWORD@HOST, and a token in place of the
 // user.
 func urlUser(s string, from, to int) (match, bool) {
-	scheme := 0
-	for scheme < from && scheme <= maxSchemeBytes && (isAlnum(s[from-1-scheme]) || strings.IndexByte("+-.", s[from-1-scheme]) >= 0) {
-		scheme++
+	first := from
+	for first > 0 && from-first <= maxSchemeBytes && (isAlnum(s[first-1]) || strings.IndexByte("+-.", s[first-1]) >= 0) {
+		first--
 	}
-	if scheme < 2 || scheme > maxSchemeBytes || to < len(s) && s[to] == '[' {
+	if from-first < 2 || from-first > maxSchemeBytes || to < len(s) && s[to] == '[' {
 		return match{}, false
 	}
 	colon, at := userInfo(s, to)
 	if at < 0 {
 		return match{}, false
 	}
-	m := match{start: colon + 1, end: at, from: from - scheme, kind: "url-password", rank: rankHeader}
+	m := match{start: colon + 1, end: at, from: first, kind: "url-password", rank: rankHeader}
 	user := s[to:at]
 	if colon >= 0 {
 		user = s[to:colon]
@@ -41,10 +41,8 @@ func urlUser(s string, from, to int) (match, bool) {
 		return m, true
 	}
 	password := s[colon+1 : at]
-	if colon < 0 || colon-to > maxUserBytes || len(password) < 3 || len(password) > maxPasswordBytes || placeholder(password) {
-		return match{}, false
-	}
-	return m, true
+	n := len(password)
+	return m, colon >= 0 && colon-to <= maxUserBytes && n >= 3 && n <= maxPasswordBytes && !placeholder(password)
 }
 
 // userInfo finds the colon before a URL's password and the @ after it; -1 for a missing one. A
@@ -59,7 +57,7 @@ func userInfo(s string, to int) (colon, at int) {
 		case c >= utf8.RuneSelf:
 			r, size := utf8.DecodeRuneInString(s[i:])
 			port := colon >= 0 && strings.Trim(s[colon+1:i], "0123456789") == "" && i > colon+1
-			if first >= 0 || port || !unicode.IsOneOf([]*unicode.RangeTable{unicode.L, unicode.M, unicode.N}, r) {
+			if first >= 0 || port || !unicode.In(r, unicode.L, unicode.M, unicode.N) {
 				return finish(s, colon, first, at) // the URL has ended; prose follows without a blank
 			}
 			i += size - 1

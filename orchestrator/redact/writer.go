@@ -67,15 +67,11 @@ func (w *Writer) Now() error {
 	}
 	ms, end := w.r.find(w.held, w.inKey)
 	n := len(w.held)
-	if word := wordBegin(w.held, n); strings.ContainsFunc(w.held[word:], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+	readable := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	if word := wordBegin(w.held, n); strings.ContainsFunc(w.held[word:], readable) {
 		n = word
 	}
-	n = min(n, len(w.held)-end.partial)
-	for _, at := range []int{end.keyFrom, end.open} {
-		if at >= 0 {
-			n = min(n, at)
-		}
-	}
+	n = min(n, len(w.held)-end.partial, end.keyFrom, end.open)
 	if len(ms) > 0 {
 		n = min(n, ms[0].from)
 	}
@@ -121,7 +117,7 @@ func (w *Writer) flush(all bool) error {
 	}
 	w.out = append(out, w.held[min(cut, max(at, w.shown)):cut]...)
 	w.held, w.shown = w.held[cut:], max(0, w.shown-cut)
-	w.inKey = end.inKey && end.keyFrom < cut
+	w.inKey = end.keyFrom < cut
 	_, err := w.w.Write(w.out)
 	return err
 }
@@ -137,32 +133,24 @@ func (w *Writer) safe(ms []match, end scanEnd) int {
 		}
 		return cut
 	}
-	cut := min(lastFields(w.held, heldFields), len(w.held)-end.partial)
-	if end.keyFrom >= 0 {
-		cut = min(cut, end.keyFrom)
-	}
-	if end.open >= 0 {
-		cut = min(cut, end.open)
-	}
-	for again := true; again; {
-		was := cut
+	cut := min(lastFields(w.held, heldFields), len(w.held)-end.partial, end.keyFrom, end.open)
+	for was := -1; cut != was; {
+		was = cut
 		// Between words, since the beginning of a word decides what it is.
 		cut = before(wordBegin(w.held, cut), ms, end.keys)
-		again = cut != was
 	}
 	return cut
 }
 
 // before returns the last offset up to cut that is not inside a secret or a key.
 func before(cut int, ms, keys []match) int {
-	for again := true; again; {
-		was := cut
+	for was := -1; cut != was; {
+		was = cut
 		for _, m := range slices.Concat(ms, keys) {
 			if m.from < cut && m.end > cut {
 				cut = m.from
 			}
 		}
-		again = cut != was
 	}
 	return cut
 }
