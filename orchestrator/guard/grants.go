@@ -29,6 +29,7 @@ type Grants struct {
 // links.
 func (g Grants) Resolve() (Grants, error) {
 	out := Grants{Network: g.Network, Env: slices.Clone(g.Env)}
+	readable := func(m os.FileMode) bool { return m.IsDir() || m.IsRegular() }
 	for _, list := range []struct {
 		what     string
 		from     []string
@@ -36,7 +37,7 @@ func (g Grants) Resolve() (Grants, error) {
 		fits     func(os.FileMode) bool
 		expected string
 	}{
-		{"read", g.Read, &out.Read, func(m os.FileMode) bool { return m.IsDir() || m.IsRegular() }, "a directory or file"},
+		{"read", g.Read, &out.Read, readable, "a directory or file"},
 		{"write", g.Write, &out.Write, os.FileMode.IsDir, "a directory"},
 		{"socket", g.Sockets, &out.Sockets, func(m os.FileMode) bool { return m&os.ModeSocket != 0 }, "a Unix socket"},
 	} {
@@ -86,7 +87,8 @@ func (g Grants) Lines() []string {
 // to approve it. more are further lines.
 func (g Grants) Beyond(more []string) string {
 	lines := append(g.Lines(), more...)
-	text := "It runs in a sandbox: it reads and writes the project as Bash does, with no network, nothing of your home and a cache of its own."
+	text := "It runs in a sandbox: it reads and writes the project as Bash does, with no network, nothing of your " +
+		"home and a cache of its own."
 	if len(lines) == 0 {
 		return text + " Beyond that it gets nothing."
 	}
@@ -115,12 +117,14 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	}
 	switch p := s.parts; {
 	case !p.Namespaces && p.Landlock == 0:
-		return nil, remedy.With(errors.New("this system has neither namespaces nor Landlock to hold it in with"), remedy.SandboxOff, "")
+		return nil, remedy.With(errors.New("this system has neither namespaces nor Landlock to hold it in with"),
+			remedy.SandboxOff, "")
 	case !p.Namespaces && !p.Seccomp && !g.Network:
 		return nil, remedy.With(errors.New("this system has nothing to keep it from the network with, so it needs a "+
 			"grant of the network"), remedy.SandboxOff, "")
 	case !p.Namespaces && len(g.Sockets) > 0:
-		return nil, remedy.With(errors.New("sockets cannot be granted one by one where there are no namespaces"), remedy.SandboxOff, "")
+		return nil, remedy.With(errors.New("sockets cannot be granted one by one where there are no namespaces"),
+			remedy.SandboxOff, "")
 	}
 	with := *s
 	with.net, with.unix = g.Network, len(g.Sockets) > 0
@@ -128,7 +132,7 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	o.Hidden = slices.Clone(s.o.Hidden)
 	granted := slices.Concat(g.Read, g.Write, g.Sockets)
 	for _, path := range granted {
-		if slices.ContainsFunc(s.o.Hidden, func(dir string) bool { return quarantine.Within(path, dir) }) {
+		if quarantine.WithinAny(path, s.o.Hidden) {
 			return nil, fmt.Errorf("%s is in the program's own state, which is never granted", path)
 		}
 	}
@@ -138,7 +142,7 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 		}
 	}
 	hide := func(dir string) {
-		if !slices.Contains(o.Hidden, dir) && !slices.ContainsFunc(granted, func(p string) bool { return quarantine.Within(dir, p) }) {
+		if !slices.Contains(o.Hidden, dir) && !quarantine.WithinAny(dir, granted) {
 			o.Hidden = append(o.Hidden, dir)
 		}
 	}
@@ -170,7 +174,8 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 // certificates.
 const (
 	plainVariables   = "PATH LANG LANGUAGE TZ SHELL USER LOGNAME"
-	networkVariables = "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE"
+	networkVariables = "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS " +
+		"REQUESTS_CA_BUNDLE CURL_CA_BUNDLE"
 )
 
 // ProjectEnviron returns the environment of a project's program: the variables of every

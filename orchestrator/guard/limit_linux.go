@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/guard/confine"
 	"anamnesis/orchestrator/guard/quarantine"
 )
@@ -41,8 +42,8 @@ var groups atomic.Int64 // made by this process
 // newPidsGroup makes a control group if this user may: of the pids controller of version 1, or
 // in a delegated part of the tree of version 2. Otherwise it returns nil.
 func newPidsGroup(limit int) *pidsGroup {
-	parent, err := groupParent()
-	if err != nil || parent == "" {
+	parent := groupParent()
+	if parent == "" {
 		return nil
 	}
 	g := &pidsGroup{filepath.Join(parent, fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), groups.Add(1)))}
@@ -57,16 +58,10 @@ func newPidsGroup(limit int) *pidsGroup {
 }
 
 // groupParent returns the directory in which control groups with a limit of processes can be
-// made.
-func groupParent() (string, error) {
-	data, err := readSmall("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	all, err := confine.Mounts()
-	if err != nil {
-		return "", err
-	}
+// made; empty: none is known.
+func groupParent() string {
+	data, _ := readSmall("/proc/self/cgroup")
+	all, _ := confine.Mounts()
 	for line := range strings.Lines(string(data)) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3) // hierarchy, controllers, path
 		if len(f) != 3 || f[1] != "" && !slices.Contains(strings.Split(f[1], ","), "pids") {
@@ -83,19 +78,19 @@ func groupParent() (string, error) {
 			rel, _ := filepath.Rel(m.Root, f[2])
 			own := filepath.Join(m.Place, rel)
 			if f[1] != "" {
-				return own, nil
+				return own
 			}
 			// A group of version 2 that has processes has no subgroups with limits, unless it
 			// is the root.
 			for _, dir := range []string{own, filepath.Dir(own)} {
 				control, err := readSmall(filepath.Join(dir, "cgroup.subtree_control"))
-				if err == nil && slices.Contains(strings.Fields(string(control)), "pids") {
-					return dir, nil
+				if err == nil && shell.InList(string(control), "pids") {
+					return dir
 				}
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
 func (g *pidsGroup) write(file string, n int) error {
@@ -106,10 +101,7 @@ func (g *pidsGroup) add(pid int) error {
 	if g == nil {
 		return nil
 	}
-	if err := g.write("cgroup.procs", pid); err != nil {
-		return fmt.Errorf("limit the command's processes: %w", err)
-	}
-	return nil
+	return g.write("cgroup.procs", pid)
 }
 
 // close keeps the group's processes from starting others, and ends them where the kernel does that
@@ -145,8 +137,8 @@ func (g *pidsGroup) remove() {
 }
 
 func sweepGroups() {
-	parent, err := groupParent()
-	if err != nil || parent == "" {
+	parent := groupParent()
+	if parent == "" {
 		return
 	}
 	left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
@@ -171,10 +163,7 @@ func userLimit(limit int, ownNamespace bool) int {
 	}
 	for _, p := range all {
 		var st unix.Stat_t
-		if p.dead() {
-			continue
-		}
-		if unix.Stat(fmt.Sprintf("/proc/%d", p.pid), &st) == nil && int(st.Uid) == os.Getuid() {
+		if !p.dead() && unix.Stat(fmt.Sprintf("/proc/%d", p.pid), &st) == nil && int(st.Uid) == os.Getuid() {
 			threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
 			limit += len(threads)
 		}
@@ -185,9 +174,7 @@ func userLimit(limit int, ownNamespace bool) int {
 func kernelFrom(major, minor int) bool {
 	var name unix.Utsname
 	var a, b int
-	if unix.Uname(&name) != nil {
-		return false
-	}
+	_ = unix.Uname(&name) // without a name the scan fails
 	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &a, &b); err != nil {
 		return false
 	}

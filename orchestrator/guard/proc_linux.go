@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,18 +56,15 @@ func parseStat(data []byte) (proc, error) {
 	if open < 1 || end < open {
 		return bad()
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data[:open])))
-	if err != nil || pid <= 0 {
-		return bad()
-	}
 	// The fields after the name count from 3: state, ppid, …, 22 is starttime.
 	f := strings.Fields(string(data[end+1:]))
 	if len(f) < 20 || len(f[0]) != 1 {
 		return bad()
 	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data[:open])))
 	ppid, err1 := strconv.Atoi(f[1])
 	start, err2 := strconv.ParseUint(f[19], 10, 64)
-	if err1 != nil || err2 != nil || ppid < 0 {
+	if cmp.Or(err, err1, err2) != nil || pid <= 0 || ppid < 0 {
 		return bad()
 	}
 	return proc{pid: pid, ppid: ppid, start: start, state: f[0][0], comm: string(data[open+1 : end])}, nil
@@ -74,18 +72,13 @@ func parseStat(data []byte) (proc, error) {
 
 // processes lists all processes. It omits those that end meanwhile.
 func processes() ([]proc, error) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	var all []proc
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
@@ -148,10 +141,7 @@ func carrying(all []proc, run string) []proc {
 		if p.dead() || p.pid == os.Getpid() {
 			continue
 		}
-		env, err := readSmall(fmt.Sprintf("/proc/%d/environ", p.pid))
-		if err != nil {
-			continue
-		}
+		env, _ := readSmall(fmt.Sprintf("/proc/%d/environ", p.pid))
 		if slices.ContainsFunc(bytes.Split(env, []byte{0}), func(kv []byte) bool { return bytes.Equal(kv, want) }) {
 			found = append(found, p)
 		}
@@ -214,20 +204,14 @@ const ticksPerSecond = 100
 
 // name returns the process's command line on one line, or its short name.
 func (p proc) name() string {
-	data, err := readSmall(fmt.Sprintf("/proc/%d/cmdline", p.pid))
-	line := strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
-	if err != nil || line == "" {
-		line = p.comm
-	}
+	data, _ := readSmall(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+	line := cmp.Or(strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '}))), p.comm)
 	return quote.ClipMarked(quote.Squash(line), maxNameRunes)
 }
 
 // bootID identifies this boot of the machine; empty if unknown.
 func bootID() string {
-	data, err := readSmall("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
+	data, _ := readSmall("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(data))
 }
 

@@ -39,10 +39,7 @@ func ParseConfinement(s string) (Confinement, error) {
 // StricterConfinement returns the stricter of two confinements; an empty one is ConfineWorld.
 func StricterConfinement(a, b Confinement) Confinement {
 	list := []Confinement{ConfineOff, ConfineWorld, ConfineReadOnly}
-	at := func(c Confinement) int {
-		c = cmp.Or(c, ConfineWorld)
-		return slices.Index(list, c)
-	}
+	at := func(c Confinement) int { return slices.Index(list, cmp.Or(c, ConfineWorld)) }
 	return list[max(at(a), at(b), 0)]
 }
 
@@ -89,7 +86,8 @@ func CheckWritable(dir string, hidden []string) error {
 	for _, h := range hidden {
 		if quarantine.Within(h, dir) || quarantine.Within(dir, h) {
 			return fmt.Errorf("%s cannot be writable for commands: the program's own state is in %s, and a command "+
-				"that writes there decides what is recorded and approved; name the directories that commands need", dir, h)
+				"that writes there decides what is recorded and approved; name the directories that commands need",
+				dir, h)
 		}
 	}
 	return nil
@@ -123,7 +121,8 @@ func missing(p confine.Parts) []string {
 			say("sandbox with neither namespaces nor Landlock: commands can read and write wherever this user can, " +
 				"the program's state included; only the network is held back")
 		default:
-			say("no sandbox: this system has neither namespaces nor Landlock nor filters of system calls; commands can do what this user can")
+			say("no sandbox: this system has neither namespaces nor Landlock nor filters of system calls; commands " +
+				"can do what this user can")
 		}
 	}
 	if !p.PIDs && p.Landlock < confine.LandlockSignals && (p.Namespaces || p.Landlock > 0 || p.Seccomp) {
@@ -261,10 +260,7 @@ func (s *Sandbox) ready() error {
 	if s == nil {
 		return nil
 	}
-	for _, dir := range []string{s.o.Cache, s.o.Temp, s.home} {
-		if dir == "" {
-			continue
-		}
+	for _, dir := range confine.NonEmpty(s.o.Cache, s.o.Temp, s.home) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("prepare the sandbox: %w", err)
 		}
@@ -284,34 +280,22 @@ func (s *Sandbox) Environ(env []string) []string {
 	if s == nil {
 		return env
 	}
-	value := func(name string) string {
-		for _, kv := range slices.Backward(env) {
-			if v, ok := strings.CutPrefix(kv, name+"="); ok {
-				return v
-			}
-		}
-		return ""
-	}
 	out := slices.Clone(env)
-	set := func(name, v string) {
-		out = slices.DeleteFunc(out, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
-		out = append(out, name+"="+v)
-	}
+	set := func(name, v string) { out = SetVariable(out, name, v) }
 	if s.home != "" {
 		set("HOME", s.home)
 	}
 	if s.o.Cache != "" {
 		for _, kv := range strings.Fields(privateCaches) {
 			name, place, _ := strings.Cut(kv, "=")
-			if v := cacheOf(name, value); v != "" && s.mayWrite(v) {
+			if v := cacheOf(env, name); v != "" && s.mayWrite(v) {
 				set(name, v)
 			} else {
 				set(name, filepath.Join(s.o.Cache, place))
 			}
 		}
-		if mods := goModules(value); mods != "" && !s.mayWrite(mods) {
-			proxy := value("GOPROXY")
-			proxy = cmp.Or(proxy, "https://proxy.golang.org,direct")
+		if mods := goModules(env); mods != "" && !s.mayWrite(mods) {
+			proxy := cmp.Or(Variable(env, "GOPROXY"), "https://proxy.golang.org,direct")
 			set("GOPROXY", "file://"+filepath.ToSlash(filepath.Join(mods, "cache", "download"))+","+proxy)
 		}
 	}
@@ -343,9 +327,8 @@ func (s *Sandbox) FillsCache(line string, env []string) string {
 	for _, c := range commands {
 		_, rest, _ := strings.Cut(" "+filling, " "+c.Program()+"=")
 		variable, _, _ := strings.Cut(rest, " ")
-		i := slices.IndexFunc(env, func(kv string) bool { return variable != "" && strings.HasPrefix(kv, variable+"=") })
-		fills := len(c.Args()) > 0 && slices.Contains(strings.Fields("build test vet run install i ci add sync check"), c.Args()[0].Text)
-		if i >= 0 && fills && len(confine.Existing([]string{env[i][len(variable)+1:]})) == 0 {
+		fills := len(c.Args()) > 0 && shell.InList("build test vet run install i ci add sync check", c.Args()[0].Text)
+		if variable != "" && fills && len(confine.Existing([]string{Variable(env, variable)})) == 0 {
 			return c.Program()
 		}
 	}
@@ -353,32 +336,32 @@ func (s *Sandbox) FillsCache(line string, env []string) string {
 }
 
 // cacheOf returns where a cache is, set or by default.
-func cacheOf(name string, value func(string) string) string {
-	v := value(name)
+func cacheOf(env []string, name string) string {
+	v := Variable(env, name)
 	switch {
 	case v != "" || name != "GOCACHE" && name != "GOMODCACHE":
 		return v
 	case name == "GOMODCACHE":
-		return goModules(value)
+		return goModules(env)
 	}
-	if dir := value("XDG_CACHE_HOME"); dir != "" {
+	if dir := Variable(env, "XDG_CACHE_HOME"); dir != "" {
 		return filepath.Join(dir, "go-build")
 	}
-	if home := value("HOME"); home != "" {
+	if home := Variable(env, "HOME"); home != "" {
 		return filepath.Join(home, ".cache", "go-build")
 	}
 	return ""
 }
 
 // goModules returns where the user's Go modules are; empty if unknown.
-func goModules(value func(string) string) string {
-	if dir := value("GOMODCACHE"); dir != "" {
+func goModules(env []string) string {
+	if dir := Variable(env, "GOMODCACHE"); dir != "" {
 		return dir
 	}
-	if path := value("GOPATH"); path != "" {
+	if path := Variable(env, "GOPATH"); path != "" {
 		return filepath.Join(filepath.SplitList(path)[0], "pkg", "mod")
 	}
-	if home := value("HOME"); home != "" {
+	if home := Variable(env, "HOME"); home != "" {
 		return filepath.Join(home, "go", "pkg", "mod")
 	}
 	return ""
@@ -389,5 +372,5 @@ func (s *Sandbox) mayWrite(dir string) bool {
 	if s.o.Confine == ConfineWorld {
 		places = append(places, s.o.World)
 	}
-	return slices.ContainsFunc(places, func(p string) bool { return quarantine.Within(dir, p) })
+	return quarantine.WithinAny(dir, places)
 }

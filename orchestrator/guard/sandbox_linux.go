@@ -42,8 +42,8 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	var err error
 	if o.Quarantine != "" {
 		s.git, err = quarantine.Open(quarantine.Options{
-			Dir: o.Quarantine, World: o.World, Skip: slices.Concat(o.Hidden, confine.NonEmpty(o.Cache, o.Temp)), Writable: o.Writable,
-			Runs: o.Runs, Getenv: o.Getenv,
+			Dir: o.Quarantine, World: o.World, Skip: slices.Concat(o.Hidden, confine.NonEmpty(o.Cache, o.Temp)),
+			Writable: o.Writable, Runs: o.Runs, Getenv: o.Getenv,
 		})
 	}
 	if err != nil || o.Untried {
@@ -98,9 +98,9 @@ func (s *Sandbox) spec() *confine.Spec {
 		return nil
 	}
 	return &confine.Spec{
-		Parts: s.parts, World: s.o.World, Fork: s.o.Fork, ReadOnly: s.o.Confine == ConfineReadOnly, Writable: s.o.Writable,
-		Protected: s.o.Protected, Hidden: s.o.Hidden, Cache: s.o.Cache, Temp: s.o.Temp, Network: s.net,
-		Readable: s.o.Readable, Sockets: s.o.Sockets, Unix: s.unix,
+		Parts: s.parts, World: s.o.World, Fork: s.o.Fork, ReadOnly: s.o.Confine == ConfineReadOnly,
+		Writable: s.o.Writable, Protected: s.o.Protected, Hidden: s.o.Hidden, Cache: s.o.Cache, Temp: s.o.Temp,
+		Network: s.net, Readable: s.o.Readable, Sockets: s.o.Sockets, Unix: s.unix,
 		Processes: userLimit(s.procs, s.parts.Namespaces),
 	}
 }

@@ -129,7 +129,7 @@ const Overdue = "the command was ended: the bucket that keeps the task could not
 
 // ErrNoSupervisor: this program starts itself as the supervisor of its commands, and its main
 // would not notice.
-var ErrNoSupervisor = errors.New("this program's main does not call guard.SuperviseMain; call it before anything else in main")
+var ErrNoSupervisor = errors.New("this program's main does not call guard.SuperviseMain; call it first in main")
 
 // supervised is set by SuperviseMain.
 var supervised atomic.Bool

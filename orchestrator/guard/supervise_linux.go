@@ -61,10 +61,7 @@ func run(ctx context.Context, c Command) (Outcome, error) {
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
-	if err := cmp.Or(awaitDeadline(ctx), ctx.Err()); err != nil {
-		return Outcome{}, fmt.Errorf("run command: %w", err)
-	}
-	if err := c.Sandbox.ready(); err != nil {
+	if err := cmp.Or(awaitDeadline(ctx), ctx.Err(), c.Sandbox.ready()); err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", err)
 	}
 	log, ended := c.Sandbox.observe()
@@ -361,7 +358,8 @@ func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error)
 	s.kill()
 	o.Alive = describeAll(alive)
 	if !o.TimedOut && !o.Canceled {
-		o.Note = "the command's supervisor was killed, probably by the command itself; its exit code is not known and what it had started was ended"
+		o.Note = "the command's supervisor was killed, probably by the command itself; its exit code is not known " +
+			"and what it had started was ended"
 	}
 	return o, nil
 }

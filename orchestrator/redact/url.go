@@ -19,18 +19,18 @@ const (
 // urlUser matches the password in SCHEME://USER:PASSWORD@HOST, and a token in place of the
 // user.
 func urlUser(s string, from, to int) (match, bool) {
-	first := from
-	for first > 0 && from-first <= maxSchemeBytes && (isAlnum(s[first-1]) || strings.IndexByte("+-.", s[first-1]) >= 0) {
-		first--
+	lead := from
+	for lead > 0 && from-lead <= maxSchemeBytes && (isAlnum(s[lead-1]) || strings.IndexByte("+-.", s[lead-1]) >= 0) {
+		lead--
 	}
-	if from-first < 2 || from-first > maxSchemeBytes || to < len(s) && s[to] == '[' {
+	if from-lead < 2 || from-lead > maxSchemeBytes || to < len(s) && s[to] == '[' {
 		return match{}, false
 	}
 	colon, at := userInfo(s, to)
 	if at < 0 {
 		return match{}, false
 	}
-	m := match{start: colon + 1, end: at, from: first, kind: "url-password", rank: rankHeader}
+	m := match{start: colon + 1, end: at, from: lead, kind: "url-password", rank: rankHeader}
 	user := s[to:at]
 	if colon >= 0 {
 		user = s[to:colon]

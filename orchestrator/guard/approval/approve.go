@@ -103,20 +103,16 @@ func decide(mode Mode, f Facts, rules []Rule) Decision {
 		return Decision{Verdict: Allow, By: "read-only"}
 	}
 	by := "mode:" + string(mode)
-	switch mode {
-	case ModeAuto:
+	switch {
+	case mode == ModeAuto, mode == ModeEdits && f.Edits:
 		return Decision{Verdict: Allow, By: by}
-	case ModeEdits:
-		if f.Edits {
-			return Decision{Verdict: Allow, By: by}
-		}
+	case mode == ModeAsk, mode == ModeEdits:
 		return decision(Ask, by, f, "")
-	case ModeAsk:
-		return decision(Ask, by, f, "")
-	case ModeDeny:
+	case mode == ModeDeny:
 		return decision(Refuse, by, f, denyText(f))
 	}
-	return decision(Refuse, by, f, fmt.Sprintf("%s was not run: approval mode %q is unknown; the modes are ask, edits, auto and deny.", f.Tool, mode))
+	_, err := ParseMode(string(mode))
+	return decision(Refuse, by, f, fmt.Sprintf("%s was not run: %v.", f.Tool, err))
 }
 
 // denyText names the mildest mode that would let the call run.
@@ -134,7 +130,8 @@ func ruled(r Rule, f Facts) Decision {
 	if r.From != "" {
 		where = " of " + r.From
 	}
-	return decision(r.Verdict, "rule:"+r.String(), f, fmt.Sprintf("%s was not run: a rule%s (%s) refuses it.", f.Tool, where, r))
+	refusal := fmt.Sprintf("%s was not run: a rule%s (%s) refuses it.", f.Tool, where, r)
+	return decision(r.Verdict, "rule:"+r.String(), f, refusal)
 }
 
 func decision(v Verdict, by string, f Facts, refusal string) Decision {

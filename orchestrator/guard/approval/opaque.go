@@ -9,25 +9,27 @@ import (
 
 // alwaysAsked are the programs that run their arguments, or change the meaning of later words
 // of the line: no rule about commands allows them.
-const alwaysAsked = "eval sudo su doas pkexec runuser source . exec trap alias unalias enable hash shopt set bind complete compgen " +
-	"read mapfile readarray getopts declare typeset local export readonly let unset wait coproc watch script parallel chroot unshare nsenter " +
-	"busybox toybox setpriv capsh gdb strace ltrace flock ed ex vi vim nvim emacs expect at batch crontab systemd-run"
+const alwaysAsked = "eval sudo su doas pkexec runuser source . exec trap alias unalias enable hash shopt set bind " +
+	"complete compgen read mapfile readarray getopts declare typeset local export readonly let unset wait coproc " +
+	"watch script parallel chroot unshare nsenter busybox toybox setpriv capsh gdb strace ltrace flock ed ex vi vim " +
+	"nvim emacs expect at batch crontab systemd-run"
 
 // shells run their standard input, or the text after -c.
 const shells = "sh bash rbash dash posh zsh ksh mksh ash yash fish csh tcsh pwsh nu elvish xonsh"
 
 // interpreters run their standard input, or a text among their arguments.
-const interpreters = "python pypy perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh tsx ts-node julia groovy guile racket elixir"
+const interpreters = "python pypy perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh tsx ts-node " +
+	"julia groovy guile racket elixir"
 
 // IsShell reports whether a program is a shell, with any version suffix: ksh93.
 func IsShell(program string) bool {
-	return slices.Contains(strings.Fields(shells), strings.TrimRight(program, "0123456789.-"))
+	return shell.InList(shells, strings.TrimRight(program, "0123456789.-"))
 }
 
 // Interprets reports whether a program is an interpreter, with any version suffix: python3.12,
 // perl5.36.
 func Interprets(program string) bool {
-	return slices.Contains(strings.Fields(interpreters), strings.TrimRight(program, "0123456789.-"))
+	return shell.InList(interpreters, strings.TrimRight(program, "0123456789.-"))
 }
 
 // risky are the options with which programs run other programs, or write to places that their other arguments do
@@ -56,7 +58,7 @@ curl wget: -K --config -o -O --output --remote-name -T --upload-file --use-askpa
 // riskyOptions returns those of a program; nil: none is known.
 func riskyOptions(program string) (options []string) {
 	for line := range strings.Lines(risky) {
-		if programs, list, _ := strings.Cut(line, ": "); slices.Contains(strings.Fields(programs), program) {
+		if programs, list, _ := strings.Cut(line, ": "); shell.InList(programs, program) {
 			options = append(options, strings.Fields(list)...)
 		}
 	}
@@ -73,7 +75,8 @@ var (
 // replaces reports whether a sed script is a single s command: after its third delimiter, the
 // first that no backslash escapes, are only flags that replace.
 func replaces(script string) bool {
-	if len(script) < 2 || script[0] != 's' || !strings.ContainsRune("/#,|", rune(script[1])) || strings.ContainsAny(script, "\n;{}") {
+	if len(script) < 2 || script[0] != 's' || !strings.ContainsRune("/#,|", rune(script[1])) ||
+		strings.ContainsAny(script, "\n;{}") {
 		return false
 	}
 	delimiters := 0
@@ -106,13 +109,13 @@ func opaque(s shell.Simple) string {
 	program := s.Program()
 	dynamic := slices.ContainsFunc(s.Args(), func(w shell.Word) bool { return w.Dynamic })
 	switch {
-	case slices.Contains(strings.Fields(alwaysAsked), program):
+	case shell.InList(alwaysAsked, program):
 		return program + " runs or changes something that its text does not show"
 	case IsShell(program):
 		return shellReads(s)
 	case Interprets(program):
 		return interpreterReads(s)
-	case program == "awk" || program == "gawk" || program == "mawk" || program == "nawk":
+	case shell.InList(awks, program):
 		if dynamic || slices.ContainsFunc(s.Args(), func(w shell.Word) bool {
 			return strings.ContainsAny(w.Text, "|>@") || strings.Contains(w.Text, "system") ||
 				strings.Contains(w.Text, "getline") || strings.HasPrefix(w.Text, "-")
@@ -159,7 +162,7 @@ func begins(word, option string) bool {
 // name; rules about commands do not cover other texts.
 func shellReads(s shell.Simple) string {
 	args := s.Args()
-	if len(args) == 0 || strings.HasPrefix(args[0].Text, "-") || strings.HasPrefix(args[0].Text, "+") || args[0].Dynamic {
+	if len(args) == 0 || strings.IndexAny(args[0].Text, "-+") == 0 || args[0].Dynamic {
 		return s.Program() + " runs a text"
 	}
 	return ""
@@ -171,11 +174,11 @@ const textModules = "timeit code asyncio pdb"
 // interpreterReads is shellReads for interpreters, which also take modules.
 func interpreterReads(s shell.Simple) string {
 	args := s.Args()
-	if len(args) > 1 && args[0].Text == "-m" && slices.Contains(strings.Fields(textModules), args[1].Text) {
+	if len(args) > 1 && args[0].Text == "-m" && shell.InList(textModules, args[1].Text) {
 		return s.Program() + " -m " + args[1].Text + " runs a text"
 	}
 	if len(args) == 0 || args[0].Dynamic || s.Program() == "deno" && args[0].Text == "eval" ||
-		strings.HasPrefix(args[0].Text, "-") && args[0].Text != "-m" && args[0].Text != "--version" && args[0].Text != "--test" {
+		strings.HasPrefix(args[0].Text, "-") && !shell.InList("-m --version --test", args[0].Text) {
 		return s.Program() + " runs a text"
 	}
 	return ""
@@ -206,7 +209,7 @@ func sedScript(s shell.Simple, dynamic bool) string {
 const harmlessVariables = "LANG LC_ALL LC_CTYPE LC_MESSAGES TZ NO_COLOR FORCE_COLOR COLUMNS CI GOOS GOARCH CGO_ENABLED"
 
 func isHarmless(a shell.Assign) bool {
-	return slices.Contains(strings.Fields(harmlessVariables), a.Name) && !a.Value.Dynamic
+	return shell.InList(harmlessVariables, a.Name) && !a.Value.Dynamic
 }
 
 // free commands need no rule: they change nothing but the shell's directory, to one below.
@@ -218,9 +221,8 @@ func free(s shell.Simple) bool {
 	case "test", "[":
 		return plain
 	case "cd":
-		args := s.Args()
-		return plain && len(args) == 1 && args[0].Text != "" && !strings.HasPrefix(args[0].Text, "-") && !strings.HasPrefix(args[0].Text, "/") &&
-			!slices.Contains(strings.Split(args[0].Text, "/"), "..")
+		return plain && len(s.Words) == 2 && s.Words[1].Text != "" && strings.IndexAny(s.Words[1].Text, "-/") != 0 &&
+			!climbs(s.Words[1].Text)
 	}
 	return false
 }
@@ -235,9 +237,9 @@ func fed(commands []shell.Simple, at int) string {
 		if via == "xargs" {
 			own = own[:max(0, len(own)-len(commands[i].Words))]
 		}
-		if !slices.Contains(strings.Fields(wrappers), program) {
+		if !shell.InList(wrappers, program) {
 			if riskyOptions(program) != nil || Interprets(program) || IsShell(program) ||
-				slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
+				shell.InList("sed "+awks, program) {
 				return program + " gets words from xargs"
 			}
 			via = ""
@@ -265,13 +267,17 @@ func fed(commands []shell.Simple, at int) string {
 // replaceOption is an option of xargs that names the text to be replaced.
 var replaceOption = shell.Pattern(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
 
+// awks run a program of their own language.
+const awks = "awk gawk mawk nawk"
+
 // wrappers run a command and do nothing else.
 const wrappers = "timeout nice nohup time stdbuf ionice setsid env command builtin xargs"
 
 // wraps reports whether a command only runs the next one, without own options that change
 // that.
 func wraps(s, next shell.Simple) bool {
-	if s.Program() != s.Words[0].Text || next.Via != s.Program() || !slices.Contains(strings.Fields(wrappers), s.Program()) || len(next.Words) == 0 {
+	program := s.Program()
+	if program != s.Words[0].Text || next.Via != program || !shell.InList(wrappers, program) || len(next.Words) == 0 {
 		return false
 	}
 	own := s.Args()[:max(0, len(s.Args())-len(next.Words))]

@@ -75,10 +75,12 @@ func ParseRule(text string, v Verdict) (Rule, error) {
 		return Rule{}, fmt.Errorf("rule %q: the tool's name is not a valid pattern: %w", text, err)
 	}
 	if r.Command != "" && !r.about(commandTool) {
-		return Rule{}, fmt.Errorf("rule %q: only %s has commands; write %s for every call of the tool", text, commandTool, r.Tool)
+		return Rule{}, fmt.Errorf("rule %q: only %s has commands; write %s for every call of the tool", text,
+			commandTool, r.Tool)
 	}
 	if r.Command == "" && strings.HasSuffix(m[0], ")") {
-		return Rule{}, fmt.Errorf("rule %q: there is no command between the parentheses; write %s for all of them", text, r.Tool)
+		return Rule{}, fmt.Errorf("rule %q: there is no command between the parentheses; write %s for all of them",
+			text, r.Tool)
 	}
 	f := strings.Fields(r.Command)
 	if len(f) > 0 && strings.Contains("<>", f[0][:1]) && (len(f) != 2 || len(f[0]) > 1) {
@@ -99,15 +101,7 @@ func (r Rule) about(tool string) bool {
 
 // rank orders verdicts from the mildest to the strictest; an unknown one is
 // the strictest.
-func (v Verdict) rank() int {
-	switch v {
-	case Allow:
-		return 1
-	case Ask:
-		return 2
-	}
-	return 3
-}
+func (v Verdict) rank() int { return -max(0, slices.Index([]Verdict{Refuse, Ask, Allow}, v)) }
 
 func strictest(rules []Rule, match func(Rule) bool) (Rule, bool) {
 	var best Rule

@@ -39,18 +39,19 @@ func read(line string) reading {
 func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !r.about(f.Tool) })
 	r := read(f.Command)
-	hit, found := strictest(rules, func(rule Rule) bool {
-		return rule.Command == "" && rule.Verdict != Allow ||
-			rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return names(rule, s, false) })
+	tight := Tightening(rules)
+	hit, found := strictest(tight, func(rule Rule) bool {
+		about := func(s shell.Simple) bool { return names(rule, s, false) }
+		return rule.Command == "" || slices.ContainsFunc(r.commands, about)
 	})
-	strict := slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Command != "" && rule.Verdict != Allow })
-	if strict && !found {
-		hit, found = strictest(rules, func(rule Rule) bool {
-			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands,
-				func(s shell.Simple) bool { return names(rule, s, true) || mayLaunch(rule, s) })
+	if !found && len(tight) > 0 { // all of these are about commands
+		hit, found = strictest(tight, func(rule Rule) bool {
+			about := func(s shell.Simple) bool { return names(rule, s, true) || mayLaunch(rule, s) }
+			return slices.ContainsFunc(r.commands, about)
 		})
 		if !found && r.opaque != "" {
-			return Decision{Verdict: Ask, By: "opaque", Text: "Allow " + f.Tool + "? Its rules cannot look into it: " + r.opaque + "."}, true
+			question := "Allow " + f.Tool + "? Its rules cannot look into it: " + r.opaque + "."
+			return Decision{Verdict: Ask, By: "opaque", Text: question}, true
 		}
 		hit.Verdict = Ask // the rule may or may not apply
 	}
@@ -88,7 +89,8 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 			by = cmp.Or(by, rule.String())
 		}
 		for _, redirect := range s.Redirects {
-			if moved && redirect.Writes() && !path.IsAbs(redirect.File.Text) || !redirectCovered(redirect, rules, args) {
+			elsewhere := moved && redirect.Writes() && !path.IsAbs(redirect.File.Text)
+			if elsewhere || !redirectCovered(redirect, rules, args) {
 				return "", false
 			}
 		}
@@ -111,7 +113,8 @@ func fits(pattern []string, words []shell.Word) bool {
 		if p == "*" && i == len(pattern)-1 {
 			return true
 		}
-		if i >= len(words) || words[i].Dynamic || !shell.Glob(p, words[i].Text) || p != "*" && climbs(words[i].Text) && !climbs(p) {
+		if i >= len(words) || words[i].Dynamic || !shell.Glob(p, words[i].Text) ||
+			p != "*" && climbs(words[i].Text) && !climbs(p) {
 			return false
 		}
 	}
@@ -147,7 +150,8 @@ func redirectCovered(r shell.Redirect, rules []Rule, args bool) bool {
 
 // duplicates reports whether a redirection only joins two open files: 2>&1.
 func duplicates(r shell.Redirect) bool {
-	return (r.Op == ">&" || r.Op == "<&") && !r.File.Dynamic && strings.Trim(r.File.Text, "0123456789-") == "" && r.File.Text != ""
+	return (r.Op == ">&" || r.Op == "<&") && !r.File.Dynamic && r.File.Text != "" &&
+		strings.Trim(r.File.Text, "0123456789-") == ""
 }
 
 // names reports whether a rule that refuses or asks is about a command: its program under any

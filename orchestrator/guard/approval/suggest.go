@@ -14,15 +14,20 @@ const maxSuggested = 3
 // suggestion: each of its arguments may matter.
 const (
 	// readers only read, whatever their arguments.
-	readers = "ls cat head tail wc grep egrep fgrep rg find sort cut diff cmp stat du df ps which jq nl basename dirname realpath sed tr od sha256sum md5sum"
+	readers = "ls cat head tail wc grep egrep fgrep rg find sort cut diff cmp stat du df ps which jq nl basename " +
+		"dirname realpath sed tr od sha256sum md5sum"
 	// checkers take files and options, and have one effect.
-	checkers = "pytest jest vitest mocha rspec phpunit ctest tox tsc eslint prettier ruff mypy flake8 black gofmt goimports staticcheck golangci-lint shellcheck rustfmt ninja"
+	checkers = "pytest jest vitest mocha rspec phpunit ctest tox tsc eslint prettier ruff mypy flake8 black gofmt " +
+		"goimports staticcheck golangci-lint shellcheck rustfmt ninja"
 	// families name their effect by the first argument.
-	families = "go git npm pnpm yarn cargo make gmake just rake gradle mvn dotnet mix bundle poetry uv pip pip3 docker podman kubectl terraform gh brew apt"
+	families = "go git npm pnpm yarn cargo make gmake just rake gradle mvn dotnet mix bundle poetry uv pip pip3 " +
+		"docker podman kubectl terraform gh brew apt"
 	// destroyers are subcommands that delete, overwrite or publish: each call is asked about.
-	destroyers = "clean reset restore checkout rm rmi push rebase filter-branch gc prune delete destroy apply publish uninstall remove purge autoremove drain drop kill down"
+	destroyers = "clean reset restore checkout rm rmi push rebase filter-branch gc prune delete destroy apply " +
+		"publish uninstall remove purge autoremove drain drop kill down"
 	// deeper are commands of a family that name their effect by one more word.
-	deeper = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue,gh run,git stash,git worktree,uv pip"
+	deeper = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue," +
+		"gh run,git stash,git worktree,uv pip"
 )
 
 // namesWork matches a word that names the effect: a subcommand, a target, a script.
@@ -82,7 +87,7 @@ func patternOf(s shell.Simple) string {
 	if len(words) == 0 {
 		return ""
 	}
-	in := func(list string) bool { return slices.Contains(strings.Fields(list), words[0]) }
+	in := func(list string) bool { return shell.InList(list, words[0]) }
 	n := 0 // words that the pattern keeps
 	switch {
 	case in(readers), in(checkers):
@@ -100,7 +105,8 @@ func patternOf(s shell.Simple) string {
 	}
 	for i, w := range words[:n] {
 		module := i == 1 && w == "-m"
-		if !namesWork().MatchString(w) && !module || slices.Contains(strings.Fields(destroyers), w) || i > 0 && (Interprets(w) || IsShell(w)) {
+		runs := i > 0 && (Interprets(w) || IsShell(w))
+		if !namesWork().MatchString(w) && !module || shell.InList(destroyers, w) || runs {
 			return ""
 		}
 	}

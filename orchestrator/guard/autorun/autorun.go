@@ -38,7 +38,8 @@ func By(name string, whole bool) string {
 				return by
 			}
 		}
-		if holds := strings.TrimSuffix(dir, "/"); whole && holds != "" && strings.HasPrefix(path.Base(holds), ".") && strings.HasSuffix(name, holds) {
+		holds := strings.TrimSuffix(dir, "/")
+		if whole && holds != "" && strings.HasPrefix(path.Base(holds), ".") && strings.HasSuffix(name, holds) {
 			return by
 		}
 	}
@@ -65,7 +66,7 @@ func Named(dir, name string) File {
 	for form, by := range rules() {
 		at := filepath.Join(world, filepath.FromSlash(form))
 		if strings.HasSuffix(form, "/") {
-			if there := quarantine.FollowLinks(at); there != at && strings.HasPrefix(real, there+string(filepath.Separator)) {
+			if there := quarantine.FollowLinks(at); there != at && strings.HasPrefix(real, there+"/") {
 				return File{name, by}
 			}
 			continue
@@ -88,8 +89,8 @@ func within(dir, name string) string {
 }
 
 // writers are programs that write, move or link the files that their arguments name.
-const writers = "cp mv ln install tee dd rsync tar bsdtar unzip cpio truncate touch sponge patch sed gsed perl awk gawk chmod rename " +
-	"curl wget scp sftp ed ex git hg jj sort"
+const writers = "cp mv ln install tee dd rsync tar bsdtar unzip cpio truncate touch sponge patch sed gsed perl awk " +
+	"gawk chmod rename curl wget scp sftp ed ex git hg jj sort"
 
 // Written lists the files that a command line writes, as far as its words show it. A word of a
 // writer that is known only when it runs counts as one, as do the directories around such files.
@@ -98,7 +99,8 @@ func Written(dir, line string) (out []File) {
 	base := "" // where cd has led
 	look := func(w shell.Word) {
 		text := w.Text
-		if _, value, ok := strings.Cut(text, "="); ok && (strings.HasPrefix(text, "-") || strings.HasPrefix(text, "of=")) {
+		_, value, ok := strings.Cut(text, "=")
+		if ok && (strings.HasPrefix(text, "-") || strings.HasPrefix(text, "of=")) {
 			text = value
 		}
 		f := File{text, "a file that is known only when the command runs"}
@@ -132,7 +134,7 @@ func Written(dir, line string) (out []File) {
 		if (program == "cd" || program == "pushd") && len(s.Args()) == 1 && !s.Args()[0].Dynamic {
 			base = path.Join(base, s.Args()[0].Text)
 		}
-		if !slices.Contains(strings.Fields(writers), program) || readOnly(s) {
+		if !shell.InList(writers, program) || readOnly(s) {
 			continue
 		}
 		if s.Via == "xargs" {
@@ -151,15 +153,17 @@ func readOnly(s shell.Simple) bool {
 	switch s.Program() {
 	case "git", "hg", "jj":
 		i := slices.IndexFunc(args, func(w shell.Word) bool { return !strings.HasPrefix(w.Text, "-") })
-		return i >= 0 && slices.Contains(strings.Fields("status diff log show add commit blame grep ls-files "+
-			"check-ignore cat push fetch branch tag"), args[i].Text)
+		return i >= 0 && shell.InList("status diff log show add commit blame grep ls-files check-ignore cat push "+
+			"fetch branch tag", args[i].Text)
 	case "sed", "gsed", "perl":
 		return !slices.ContainsFunc(args, func(w shell.Word) bool {
 			return strings.HasPrefix(w.Text, "--in-place") ||
 				strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.Contains(w.Text, "i")
 		})
 	case "awk", "gawk":
-		return !slices.ContainsFunc(args, func(w shell.Word) bool { return strings.Contains(w.Text, "inplace") || strings.Contains(w.Text, ">") })
+		return !slices.ContainsFunc(args, func(w shell.Word) bool {
+			return strings.Contains(w.Text, "inplace") || strings.Contains(w.Text, ">")
+		})
 	case "sort":
 		return !slices.ContainsFunc(args, func(w shell.Word) bool {
 			return strings.HasPrefix(w.Text, "-o") || strings.HasPrefix(w.Text, "--output")

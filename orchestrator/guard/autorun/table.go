@@ -61,8 +61,8 @@ func programs() []program {
 		// Shells and version managers: a directory is entered, or a shim is run.
 		{"direnv, at cd", ".envrc"},
 		{"autoenv, at cd", ".autoenv*"},
-		{"mise, hooks and env at cd, and tasks", "mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/ mise/config.toml " +
-			"mise/config.*.toml mise/conf.d/ .mise-tasks/ .rtx.toml"},
+		{"mise, hooks and env at cd, and tasks", "mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/ " +
+			"mise/config.toml mise/config.*.toml mise/conf.d/ .mise-tasks/ .rtx.toml"},
 		{"mise and asdf, at each shim", ".tool-versions"},
 		{"devbox, init_hook", "devbox.json"},
 		{"shells, at each start", ".bashrc .bash_profile .profile .zshrc .zshenv .zprofile"},
@@ -77,7 +77,8 @@ func programs() []program {
 		{"git, hooks by commitlint", ".commitlintrc* commitlint.config.*"},
 		{"git, hooks by lint-staged", ".lintstagedrc* lint-staged.config.*"},
 		{"git, where an include names it", ".gitconfig"},
-		{"git, configuration, hooks, another repository", ".git/config .git/config.worktree .git/commondir .git/hooks/"},
+		{"git, configuration, hooks, another repository",
+			".git/config .git/config.worktree .git/commondir .git/hooks/"},
 		{"Mercurial, configuration, hooks, another repository", ".hg/hgrc* .hg/sharedpath"},
 		{"Jujutsu, configuration", ".jj/repo/config.toml .jj/workspace-config.toml"},
 		{"Sapling, configuration and hooks", ".sl/config"},
@@ -86,7 +87,7 @@ func programs() []program {
 		{"Claude Code, hooks, permissions and MCP servers", ".claude/settings.json .claude/settings.local.json " +
 			".claude/hooks/ .claude/agents/ .claude/commands/ .claude/skills/ .mcp.json"},
 		{"agents, skills and commands", ".agents/skills/ .agents/commands/"},
-		{"Cursor, hooks, MCP servers and start commands", ".cursor/mcp.json .cursor/hooks.json .cursor/environment.json"},
+		{"Cursor, hooks, MCP servers, start commands", ".cursor/mcp.json .cursor/hooks.json .cursor/environment.json"},
 		{"Gemini CLI, MCP servers and hooks", ".gemini/settings.json"},
 		{"Codex, MCP servers, hooks and notify", ".codex/config.toml .codex/hooks.json"},
 		{"opencode, MCP servers, formatters and plugins", "opencode.json opencode.jsonc .opencode/"},
@@ -105,7 +106,8 @@ func programs() []program {
 		{"Crush, language and MCP servers", "crush.json .crush.json"},
 		{"Copilot, hooks", ".github/hooks/"},
 		// Package managers: any command of theirs.
-		{"npm and pnpm, script-shell, registry and hooks", ".npmrc .pnpmfile.cjs .pnpmfile.mjs pnpmfile.js pnpm-workspace.yaml"},
+		{"npm and pnpm, script-shell, registry and hooks",
+			".npmrc .pnpmfile.cjs .pnpmfile.mjs pnpmfile.js pnpm-workspace.yaml"},
 		{"Yarn, the program itself and plugins", ".yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/"},
 		{"Node.js under Yarn, at each start", ".pnp.cjs"},
 		{"Bun, preload", "bunfig.toml"},
@@ -130,7 +132,8 @@ func programs() []program {
 		// Build tools: any command of theirs.
 		{"Cargo, runner, linker and wrappers", ".cargo/config.toml .cargo/config"},
 		{"rustup, a toolchain by path", "rust-toolchain.toml rust-toolchain"},
-		{"Gradle, its wrapper, options of the JVM and scripts", "gradle/wrapper/ gradle.properties init.gradle init.gradle.kts"},
+		{"Gradle, its wrapper, options of the JVM and scripts",
+			"gradle/wrapper/ gradle.properties init.gradle init.gradle.kts"},
 		{"Maven, extensions, JVM options and wrapper", ".mvn/"},
 		{"Ansible, plugins and connections", "ansible.cfg"},
 		{"Bazel", ".bazelrc .bazeliskrc tools/bazel"},

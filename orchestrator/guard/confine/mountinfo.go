@@ -22,15 +22,13 @@ func ParseMounts(table string) (all []Mount, err error) {
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line) // id, parent, device, root, place, … "-", kind, source, options
 		at := slices.Index(f, "-")
-		if at < 5 || len(f) < at+3 {
+		first, _, _ := strings.Cut(line, " ")
+		id, err := strconv.ParseUint(first, 10, 64)
+		if err != nil || at < 5 || len(f) < at+3 {
 			return nil, fmt.Errorf("list mounts: unexpected line %q", line)
 		}
-		id, err := strconv.ParseUint(f[0], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("list mounts: unexpected line %q", line)
-		}
-		all = append(all, Mount{id: id, device: f[2], Root: unescapeMount(f[3]), Place: unescapeMount(f[4]), Kind: f[at+1],
-			Options: f[len(f)-1]})
+		all = append(all, Mount{id: id, device: f[2], Root: unescapeMount(f[3]), Place: unescapeMount(f[4]),
+			Kind: f[at+1], Options: f[len(f)-1]})
 	}
 	return all, nil
 }

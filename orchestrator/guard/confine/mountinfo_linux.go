@@ -23,7 +23,6 @@ func Mounts() ([]Mount, error) {
 // withOtherNames adds every other path under which a mount shows the directories, or parts of
 // them: a bind mount, a second mount of the device, a mount beneath one of them that is also
 // mounted elsewhere. It omits paths that contain keep.
-// lies in is left out.
 func withOtherNames(dirs []string, keep string) ([]string, error) {
 	dirs = Existing(dirs)
 	if len(dirs) == 0 {

@@ -22,7 +22,8 @@ type graft struct {
 }
 
 func takeGraft(path string) (graft, error) {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE | unix.AT_SYMLINK_NOFOLLOW
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, flags)
 	if err != nil {
 		return graft{}, fmt.Errorf("hold %s: %w", path, err)
 	}
@@ -99,7 +100,8 @@ func mounts(c *Spec) error {
 	if err := kernelMounts(c); err != nil {
 		return err
 	}
-	if err := setAttr("/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID, 0); err != nil {
+	const inert = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID
+	if err := setAttr("/", unix.AT_RECURSIVE, inert, 0); err != nil {
 		return err
 	}
 	for _, dir := range temps {
@@ -160,7 +162,8 @@ func (f *Fork) overlay(name, lower, at string) error {
 		defer unix.Close(fd)
 		options = append(options, fmt.Sprintf("%s=/proc/self/fd/%d", option, fd))
 	}
-	if err := unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, strings.Join(append(options, "userxattr"), ",")); err != nil {
+	data := strings.Join(append(options, "userxattr"), ",")
+	if err := unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
 		return fmt.Errorf("fork of the world: %s: %w", lower, err)
 	}
 	return nil
@@ -180,7 +183,8 @@ func hold(c *Spec) (p pieces, err error) {
 		paths    []string
 	}{
 		{&p.first, true, Existing(c.Readable)},
-		{&p.first, false, slices.Concat([]string{c.World}, c.Writable, pinned(c.World, protected), Existing(c.Sockets))},
+		{&p.first, false, slices.Concat([]string{c.World}, c.Writable, pinned(c.World, protected),
+			Existing(c.Sockets))},
 		{&p.last, false, Existing(strings.Fields(devicesKept))},
 		{&p.last, true, protected},
 		{&p.late, false, NonEmpty(c.Cache)},
@@ -220,8 +224,7 @@ func (c *Spec) protected() []string {
 	var out []string
 	for _, p := range Existing(c.Protected) {
 		real := realPath(p)
-		if quarantine.Within(real, c.World) && real != c.World &&
-			!slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(real, w) }) {
+		if quarantine.Within(real, c.World) && real != c.World && !quarantine.WithinAny(real, c.Writable) {
 			out = append(out, real)
 		}
 	}
@@ -258,8 +261,7 @@ func privateTemp(c *Spec) ([]string, error) {
 	var made []string
 	var pieces []graft
 	for _, dir := range Existing([]string{"/tmp", "/var/tmp"}) {
-		if c.Temp == "" || quarantine.Within(dir, c.World) ||
-			slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(dir, w) }) {
+		if c.Temp == "" || quarantine.Within(dir, c.World) || quarantine.WithinAny(dir, c.Writable) {
 			continue
 		}
 		g, err := takeGraft(c.Temp) // before a mount covers it
@@ -291,7 +293,8 @@ func kernelMounts(c *Spec) error {
 		}
 		// In a user namespace of its own a command would have every capability. None leads
 		// outside, but they expose much more of the kernel to attacks.
-		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("bar further user namespaces: %w", err)
 		}
 	}
@@ -335,7 +338,8 @@ func cover(dirs []string) ([]string, error) {
 }
 
 func setAttr(path string, flags uint, set, clear uint64) error {
-	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: set, Attr_clr: clear}); err != nil {
+	attr := &unix.MountAttr{Attr_set: set, Attr_clr: clear}
+	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, attr); err != nil {
 		return fmt.Errorf("bar writing beneath %s: %w", path, err)
 	}
 	return nil

@@ -98,7 +98,8 @@ func Observe(world string, log *os.File) error {
 	errno := unix.EINVAL
 	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER} {
-		if fd, _, errno = unix.RawSyscall(unix.SYS_SECCOMP, setFilter, flags, uintptr(unsafe.Pointer(&fprog))); errno != unix.EINVAL {
+		fd, _, errno = unix.RawSyscall(unix.SYS_SECCOMP, setFilter, flags, uintptr(unsafe.Pointer(&fprog)))
+		if errno != unix.EINVAL {
 			break
 		}
 	}

@@ -3,7 +3,6 @@ package consent
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -34,7 +33,7 @@ func Fingerprint(tool, args, line, dir string) string {
 		sum := sha256.New()
 		if f, err := os.OpenFile(script, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // do not wait for a FIFO
 			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-				if _, err := io.Copy(sum, io.LimitReader(f, maxScriptBytes)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				if _, err := io.Copy(sum, io.LimitReader(f, maxScriptBytes)); err != nil {
 					part(err.Error())
 				}
 			}
@@ -54,14 +53,7 @@ func scripts(line, dir string) []string {
 	commands, _ := shell.Parse(line) // what can be parsed
 	var out []string
 	add := func(w shell.Word) {
-		path := w.Text
-		if w.Dynamic || path == "" {
-			return
-		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		if !slices.Contains(out, path) {
+		if path := absolute(w.Text, dir); !w.Dynamic && w.Text != "" && !slices.Contains(out, path) {
 			out = append(out, path)
 		}
 	}
@@ -74,10 +66,19 @@ func scripts(line, dir string) []string {
 		}
 		program := s.Program()
 		if approval.Interprets(program) || approval.IsShell(program) || program == "." || program == "source" {
-			if i := slices.IndexFunc(s.Args(), func(w shell.Word) bool { return !strings.HasPrefix(w.Text, "-") }); i >= 0 {
+			i := slices.IndexFunc(s.Args(), func(w shell.Word) bool { return !strings.HasPrefix(w.Text, "-") })
+			if i >= 0 {
 				add(s.Args()[i])
 			}
 		}
 	}
 	return out
+}
+
+// absolute returns a path as a program in dir sees it.
+func absolute(path, dir string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }

@@ -34,7 +34,9 @@ func EnvironOutside(env []string, dir string) []string {
 // removed. HOME stays, also if dir is the home.
 func EnvironApart(env []string, dir string) []string {
 	real := quarantine.FollowLinks(dir)
-	names := regexp.MustCompile(`(?:^|[^/\w.-])(?:` + regexp.QuoteMeta(dir) + "|" + regexp.QuoteMeta(real) + `)(?:/|$|[^\w.-])`)
+	names := regexp.MustCompile(`(?:^|[^/\w.-])(?:` + regexp.QuoteMeta(dir) + "|" + regexp.QuoteMeta(real) +
+		`)(?:/|$|[^\w.-])`)
+	relative := func(entry string) bool { return entry != "" && !strings.HasPrefix(entry, "/") }
 	var out []string
 	for _, kv := range EnvironOutside(env, dir) {
 		name, value, _ := strings.Cut(kv, "=")
@@ -44,10 +46,11 @@ func EnvironApart(env []string, dir string) []string {
 			host := strings.IndexByte(strings.TrimPrefix(rest, "/"), '/') + 1
 			return ok && (InWorld("/"+rest, dir) || strings.HasPrefix(rest, "/") && InWorld(rest[host:], dir))
 		}
-		paths := !slices.ContainsFunc(list, func(entry string) bool { return entry != "" && !strings.HasPrefix(entry, "/") })
+		within := names.MatchString(value) || slices.ContainsFunc(strings.FieldsFunc(value, separates), named)
+		paths := !slices.ContainsFunc(list, relative)
 		switch kept := pathOutside(value, dir); {
 		case name == "HOME":
-		case paths && len(kept) == 0 && len(list) > 0, !paths && (names.MatchString(value) || slices.ContainsFunc(strings.FieldsFunc(value, separates), named)):
+		case paths && len(kept) == 0 && len(list) > 0, !paths && within:
 			continue
 		case paths && len(list) > 0:
 			kv = name + "=" + strings.Join(kept, string(filepath.ListSeparator))
@@ -59,16 +62,6 @@ func EnvironApart(env []string, dir string) []string {
 
 // separates reports whether a character ends a path among the options in a variable.
 func separates(r rune) bool { return strings.ContainsRune(" \t\n\"'`=,;:|(){}[]<>", r) }
-
-// PathOf returns the PATH of an environment: the last one.
-func PathOf(env []string) string {
-	for _, kv := range slices.Backward(env) {
-		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
-			return path
-		}
-	}
-	return ""
-}
 
 // pathOutside returns the absolute entries of a PATH that are outside a directory, links
 // included.
@@ -85,7 +78,7 @@ func InWorld(path, dir string) bool {
 	if here, err := os.Getwd(); err == nil && !filepath.IsAbs(path) {
 		path = here + "/" + path // links are resolved before ".."
 	}
-	return quarantine.Within(path, dir) || quarantine.Within(path, real) || quarantine.Within(quarantine.FollowLinks(path), real)
+	return quarantine.WithinAny(path, []string{dir, real}) || quarantine.Within(quarantine.FollowLinks(path), real)
 }
 
 // FindProgram returns the path of a program as a shell in dir would find it. A program found
@@ -96,9 +89,7 @@ func FindProgram(name, dir, path string, hides func(path string) bool) (string, 
 		hides = func(string) bool { return false }
 	}
 	if strings.ContainsRune(name, '/') {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
+		name = absolute(name, dir)
 		if real, err := filepath.EvalSymlinks(name); err == nil && hides(real) {
 			return "", fmt.Errorf("%s is in %s, which the sandbox hides", name, filepath.Dir(real))
 		}
@@ -118,7 +109,8 @@ func FindProgram(name, dir, path string, hides func(path string) bool) (string, 
 		return file, nil
 	}
 	if hidden != "" {
-		return "", fmt.Errorf("%s is installed in %s, which the sandbox hides; grant it reading the directory of that installation", name, hidden)
+		return "", fmt.Errorf("%s is installed in %s, which the sandbox hides; grant it reading the directory of that "+
+			"installation", name, hidden)
 	}
 	return "", fmt.Errorf("%s is not installed, or not in PATH", name)
 }
@@ -157,12 +149,7 @@ func HashPrograms(h io.Writer, dir string, words []string, path string) error {
 // namedFiles lists what the words of a command may name as files of a directory.
 func namedFiles(dir string, words []string) []string {
 	var out []string
-	add := func(name string) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
-		out = append(out, name)
-	}
+	add := func(name string) { out = append(out, absolute(name, dir)) }
 	var line []string
 	for _, w := range words {
 		if w == "" {
@@ -203,10 +190,7 @@ func interpreterOf(file, dir, path string) string {
 		return ""
 	}
 	if filepath.Base(words[0]) != "env" {
-		if !filepath.IsAbs(words[0]) {
-			return filepath.Join(dir, words[0])
-		}
-		return words[0]
+		return absolute(words[0], dir)
 	}
 	for _, w := range words[1:] {
 		if strings.HasPrefix(w, "-") || strings.ContainsRune(w, '=') {

@@ -80,7 +80,8 @@ func (t *Trust) Granted(a Approval) (guard.Grants, bool, error) {
 
 // Allow reports whether this content may be used: it was approved, or the user says yes now,
 // which is recorded. ask is nil without a user. A nil Trust allows nothing.
-func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Context, question string) bool, question func() string) (bool, error) {
+func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Context, question string) bool,
+	question func() string) (bool, error) {
 	if t == nil {
 		return false, nil
 	}
@@ -102,7 +103,8 @@ func (t *Trust) List() ([]Approval, error) {
 	}
 	var all []Approval
 	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, fmt.Errorf("read approvals: %w", userfile.JSON(t.path, data, nil, err, "correct it or remove it, then approve again"))
+		err = userfile.JSON(t.path, data, nil, err, "correct it or remove it, then approve again")
+		return nil, fmt.Errorf("read approvals: %w", err)
 	}
 	return all, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/remedy"
 )
 
@@ -171,10 +172,11 @@ func isName(e fs.DirEntry, name string) bool { return strings.EqualFold(e.Name()
 
 func (s *gitScan) walk(rel, git string) error {
 	if s.seen++; s.seen > s.q.limit {
-		return remedy.With(fmt.Errorf("look for git directories in %s: more than %d directories", s.q.o.World, s.q.limit), remedy.SandboxReadOnly, "")
+		err := fmt.Errorf("look for git directories in %s: more than %d directories", s.q.o.World, s.q.limit)
+		return remedy.With(err, remedy.SandboxReadOnly, "")
 	}
 	abs := filepath.Join(s.q.o.World, rel)
-	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {
+	if WithinAny(abs, s.skip) {
 		return nil
 	}
 	d := s.list(rel, abs, git)
@@ -184,11 +186,7 @@ func (s *gitScan) walk(rel, git string) error {
 		}
 	}
 	for _, name := range d.dirs {
-		path := name
-		if rel != "." {
-			path = rel + "/" + name
-		}
-		if err := s.walk(path, d.git); err != nil {
+		if err := s.walk(filepath.Join(rel, name), d.git); err != nil {
 			return err
 		}
 	}
@@ -209,7 +207,7 @@ func (s *gitScan) list(rel, abs, git string) plainDir {
 	}
 	d := plainDir{stamp: now, git: git}
 	base := strings.ToLower(filepath.Base(rel))
-	every := isRepositoryName(rel) || git != "" && slices.Contains(gitStateDirs, base) || s.namedDirs[rel]
+	every := repositoryName(rel) != "" || git != "" && slices.Contains(gitStateDirs, base) || s.namedDirs[rel]
 	s.q.watcher.add(rel, every) // before it is read: what comes later is an event
 	entries := listDir(abs)
 	for _, e := range entries {
@@ -254,15 +252,13 @@ func repositoryName(rel string) string {
 	return ""
 }
 
-func isRepositoryName(rel string) bool { return repositoryName(rel) != "" }
-
 // isGitDir reports whether git could recognise a directory as a git directory, or another
 // system as one of its own. An incomplete one with another name is not one yet.
 func isGitDir(rel string, entries []fs.DirEntry) bool {
 	has := func(name string) bool {
 		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, name) })
 	}
-	return isRepositoryName(rel) || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+	return repositoryName(rel) != "" || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
 // gitDir records the files of one repository's directory.
@@ -318,7 +314,7 @@ func inode(st *unix.Stat_t) string { return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 // add records a file. One that is gone is omitted.
 func (s *gitScan) add(rel string) {
 	abs := filepath.Join(s.q.o.World, rel)
-	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {
+	if WithinAny(abs, s.skip) {
 		return
 	}
 	var st unix.Stat_t
@@ -382,25 +378,23 @@ func leads(rel string) bool {
 	case ".git", "commondir":
 		return true
 	case "sharedpath", "repo", "git_target":
-		return slices.Contains(strings.Fields(repositoryFiles[repositoryName(filepath.Dir(rel))]), base)
+		return shell.InList(repositoryFiles[repositoryName(filepath.Dir(rel))], base)
 	}
 	return false
 }
 
 // leadsTo returns the path, without links, that such a file leads to; empty if there is none.
 func leadsTo(world, rel string, f gitFile) string {
-	to := filepath.Join(world, rel)
-	if f.Kind == "file" {
-		text := strings.TrimRight(f.Text, "\r\n")
-		if strings.EqualFold(filepath.Base(rel), ".git") {
-			var ok bool
-			if text, ok = strings.CutPrefix(text, "gitdir: "); !ok {
-				return ""
-			}
-		}
-		if to = text; !filepath.IsAbs(to) {
-			to = filepath.Dir(filepath.Join(world, rel)) + "/" + text // links are resolved before ".."
-		}
+	at := filepath.Join(world, rel)
+	if f.Kind != "file" {
+		return FollowLinks(at)
 	}
-	return FollowLinks(to)
+	text, ok := strings.TrimRight(f.Text, "\r\n"), true
+	if strings.EqualFold(filepath.Base(rel), ".git") {
+		text, ok = strings.CutPrefix(text, "gitdir: ")
+	}
+	if !ok {
+		return ""
+	}
+	return FollowLinks(resolve(text, filepath.Dir(at)))
 }

@@ -22,7 +22,7 @@ type configPlace struct {
 
 // trusts reports whether another author wrote a line, and it still leads where it led.
 func (p configPlace) trusts(section, sub string, m []string, line string) bool {
-	to := leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), p.dir)
+	to := leadEntry(settingName(section, sub, m[1]), strings.TrimSpace(m[2]), p.dir)
 	return p.trusted[configLine(section, sub, line)] && strings.Contains(p.led, to)
 }
 
@@ -31,7 +31,7 @@ func (p configPlace) trusts(section, sub string, m []string, line string) bool {
 func configLeads(text, dir string) string {
 	var out strings.Builder
 	eachSetting(text, func(section, sub string, m []string) {
-		out.WriteString(leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), dir))
+		out.WriteString(leadEntry(settingName(section, sub, m[1]), strings.TrimSpace(m[2]), dir))
 	})
 	return out.String()
 }
@@ -48,7 +48,8 @@ func leadEntry(name, value, dir string) string {
 func leadsByConfig(name, value, dir string) string {
 	switch name {
 	case "core.worktree":
-	case "remote.*.url", "remote.*.pushurl", "remote.pushdefault", "submodule.*.url", "branch.*.remote", "branch.*.pushremote":
+	case "remote.*.url", "remote.*.pushurl", "remote.pushdefault", "submodule.*.url", "branch.*.remote",
+		"branch.*.pushremote":
 		dir = filepath.Dir(dir) // the work tree, which git is in when it reads a path
 		if path, ok := strings.CutPrefix(value, "file://"); ok {
 			var err error
@@ -62,19 +63,22 @@ func leadsByConfig(name, value, dir string) string {
 	default:
 		return ""
 	}
-	if !filepath.IsAbs(value) {
-		value = dir + "/" + value // links are resolved before ".."
+	return FollowLinks(resolve(value, dir))
+}
+
+// resolve returns a path, relative to a directory, as an absolute one. Links are resolved before
+// "..".
+func resolve(path, dir string) string {
+	if filepath.IsAbs(path) {
+		return path
 	}
-	return FollowLinks(value)
+	return dir + "/" + path
 }
 
 // inOwn reports whether a path, or a relative one from any parent directory, is in one of the
 // program's directories.
 func (p configPlace) inOwn(to, value string) bool {
-	own := func(path string) bool {
-		return slices.ContainsFunc(p.own, func(dir string) bool { return Within(path, dir) })
-	}
-	if to == "" || own(to) {
+	if to == "" || WithinAny(to, p.own) {
 		return to != ""
 	}
 	rest, up := filepath.Clean(value), false
@@ -82,7 +86,7 @@ func (p configPlace) inOwn(to, value string) bool {
 		rest, up = rest[3:], true
 	}
 	for dir := p.dir; up && dir != "/"; dir = filepath.Dir(dir) { // the work tree may be anywhere
-		if own(FollowLinks(filepath.Dir(dir) + "/" + rest)) {
+		if WithinAny(FollowLinks(filepath.Dir(dir)+"/"+rest), p.own) {
 			return true
 		}
 	}
@@ -151,17 +155,24 @@ func isStateFile(rel string) bool {
 	return slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(filepath.Dir(rel))))
 }
 
+// inertStates are the files of an interrupted operation that name no program, beside numbered ones.
+const inertStates = `abort-safety allow_rerere_autoupdate amend amend-type applying author-script autostash
+cdate_is_adate current-fixups current-commit dirtyindex drop_redundant_commits end final-commit
+git-rebase-todo.backup.lock gpg_sign_opt head head-name ignore_date info interactive keep keep_redundant_commits last
+message message-fixup message-squash messageid msg msgnum next no-reschedule-failed-exec onto orig-head
+original-commit patch patch-merge-index quiet quoted-cr rebased-patches rebasing refs-to-delete
+reschedule-failed-exec rewritten rewritten-list rewritten-pending scissors sign signoff squash-onto stopped-sha
+strategy_opts threeway trailer update-refs utf8 verbose write-backup`
+
+// The lines of such files that name no program.
 var (
-	// inertStates are the files of an interrupted operation that name no program.
-	inertStates = shell.Pattern(`^(abort-safety|allow_rerere_autoupdate|amend|amend-type|applying|author-script|autostash|cdate_is_adate|current-fixups|` +
-		`current-commit|dirtyindex|drop_redundant_commits|end|final-commit|git-rebase-todo\.backup\.lock|gpg_sign_opt|head|head-name|ignore_date|info|interactive|keep|` +
-		`keep_redundant_commits|last|message|message-fixup|message-squash|messageid|msg|msgnum|next|no-reschedule-failed-exec|onto|orig-head|original-commit|` +
-		`patch|patch-merge-index|quiet|quoted-cr|rebased-patches|rebasing|refs-to-delete|reschedule-failed-exec|rewritten|rewritten-list|rewritten-pending|scissors|` +
-		`sign|signoff|squash-onto|stopped-sha|strategy_opts|threeway|trailer|update-refs|utf8|verbose|write-backup|[0-9]+)$`)
 	inertStrategy = shell.Pattern(`^\s*(recursive|ort|resolve|octopus|ours|subtree)?\s*$`)
-	inertOption   = shell.Pattern(`^\s*(\[options\]|(strategy)\s*=\s*(recursive|ort|resolve|octopus|ours|subtree)|(no-commit|edit|allow-empty|allow-empty-message|drop-redundant-commits|` +
-		`keep-redundant-commits|signoff|record-origin|allow-ff|mainline|gpg-sign|strategy-option|allow-rerere-auto|default-msg-cleanup)\s*=\s*[A-Za-z0-9=:+ _-]*)?\s*$`)
-	inertApply = shell.Pattern(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
+	inertOption   = shell.Pattern(`^\s*(\[options\]|(strategy)\s*=\s*(recursive|ort|resolve|octopus|ours|subtree)|` +
+		`(no-commit|edit|allow-empty|allow-empty-message|drop-redundant-commits|keep-redundant-commits|signoff|` +
+		`record-origin|allow-ff|mainline|gpg-sign|strategy-option|allow-rerere-auto|default-msg-cleanup)` +
+		`\s*=\s*[A-Za-z0-9=:+ _-]*)?\s*$`)
+	inertApply = shell.Pattern(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|` +
+		`--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
 )
 
 // inertState reports whether a file of an interrupted operation, or of gitStateDirs, makes git
@@ -169,7 +180,9 @@ var (
 func inertState(base, text, before string) bool {
 	old := strings.Split(before, "\n")
 	lines := func(inert func(string) bool) bool {
-		return !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool { return !inert(line) && !slices.Contains(old, line) })
+		return !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+			return !inert(line) && !slices.Contains(old, line)
+		})
 	}
 	switch base {
 	case "git-rebase-todo", "git-rebase-todo.backup", "done", "todo", "dropped":
@@ -181,7 +194,7 @@ func inertState(base, text, before string) bool {
 	case "apply-opt":
 		return inertApply().MatchString(text)
 	}
-	return inertStates().MatchString(base)
+	return shell.InList(inertStates, base) || base != "" && strings.Trim(base, "0123456789") == ""
 }
 
 // runsInRebase reports whether a line of a rebase's list runs a program.
@@ -194,4 +207,9 @@ func runsInRebase(line string) bool {
 func Within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return dir != "" && err == nil && filepath.IsLocal(rel)
+}
+
+// WithinAny reports whether a path is one of the directories or beneath one.
+func WithinAny(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return Within(path, dir) })
 }

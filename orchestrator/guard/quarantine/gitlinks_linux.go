@@ -30,7 +30,7 @@ func (s *gitScan) linkCounts(rel, git string) bool {
 	if err != nil {
 		real = FollowLinks(abs)
 	}
-	return slices.ContainsFunc(s.q.o.Skip, func(dir string) bool { return Within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
+	return WithinAny(real, s.q.o.Skip) && (isInRepository(real) || s.holdsRepository(real))
 }
 
 // isInRepository reports whether git finds a git directory at a path without links, or above

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -31,8 +30,8 @@ const (
 
 // programKeys are the last words of settings whose value is a command that git runs unasked, as
 // opposed to an alias, which users run by its name.
-const programKeys = `alternaterefscommand askpass clean cmd command driver editor external fsmonitor gitproxy
-	helper difffilter packobjectshook pager path process program receivepack smudge sshcommand textconv tunnel uploadpack`
+const programKeys = `alternaterefscommand askpass clean cmd command driver editor external fsmonitor gitproxy helper
+	difffilter packobjectshook pager path process program receivepack smudge sshcommand textconv tunnel uploadpack`
 
 // namedPaths returns what the user's configuration of git makes it read or run in the world:
 // the configurations of the user, of the repositories of a tree and of one around the world,
@@ -105,8 +104,7 @@ func (r *configReader) readUser(top string) {
 	if file := r.getenv("GIT_CONFIG_SYSTEM"); file != "" {
 		files = []string{file}
 	}
-	xdg := r.getenv("XDG_CONFIG_HOME")
-	xdg = cmp.Or(xdg, filepath.Join(home, ".config"))
+	xdg := cmp.Or(r.getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
 	if file := r.getenv("GIT_CONFIG_GLOBAL"); file != "" {
 		files = append(files, file)
 	} else {
@@ -118,9 +116,9 @@ func (r *configReader) readUser(top string) {
 	}
 	count, _ := strconv.Atoi(r.getenv("GIT_CONFIG_COUNT"))
 	for i := range min(max(count, 0), maxConfigOfEnv) {
-		key := r.getenv("GIT_CONFIG_KEY_" + strconv.Itoa(i))
+		key, value := r.getenv("GIT_CONFIG_KEY_"+strconv.Itoa(i)), r.getenv("GIT_CONFIG_VALUE_"+strconv.Itoa(i))
 		if at, last := strings.Index(key, "."), strings.LastIndex(key, "."); at >= 0 {
-			r.setting(setting{key[:at], key[min(at+1, last):last], key[last+1:], r.getenv("GIT_CONFIG_VALUE_" + strconv.Itoa(i))}, top, top, 0)
+			r.setting(setting{key[:at], key[min(at+1, last):last], key[last+1:], value}, top, top, 0)
 		}
 	}
 }
@@ -152,7 +150,7 @@ func (r *configReader) setting(s setting, dir, top string, depth int) {
 		r.name(r.expand(s.value, top), namedHooks)
 	case name == "init.templatedir":
 		r.name(filepath.Join(r.expand(s.value, top), "hooks"), namedHooks)
-	case section == "pager", slices.Contains(strings.Fields(programKeys), key):
+	case section == "pager", shell.InList(programKeys, key):
 		for word := range strings.FieldsSeq(s.value) {
 			path := r.expand(strings.Trim(word, `"'!;&|()`), top)
 			info, err := os.Stat(path)
@@ -166,7 +164,8 @@ func (r *configReader) setting(s setting, dir, top string, depth int) {
 // name records a path, and where it leads, if they are in the world.
 func (r *configReader) name(path string, what named) {
 	for _, p := range []string{filepath.Clean(path), FollowLinks(path)} {
-		if rel, err := filepath.Rel(r.world, p); err == nil && filepath.IsLocal(rel) && rel != "." && len(r.found) < maxNamed {
+		rel, err := filepath.Rel(r.world, p)
+		if err == nil && filepath.IsLocal(rel) && rel != "." && len(r.found) < maxNamed {
 			r.found[rel] = what
 		}
 	}
@@ -180,15 +179,6 @@ func (r *configReader) expand(value, dir string) string {
 		return "/usr/" + rest
 	}
 	return resolve(value, dir)
-}
-
-// resolve returns a path, relative to a directory, as an absolute one. Links are resolved before
-// "..".
-func resolve(path, dir string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return dir + "/" + path
 }
 
 func readConfig(file string) (text string, ok bool) {
@@ -205,8 +195,8 @@ type setting struct{ section, sub, key, value string }
 
 // configToken matches what a configuration of git has next: a section, a setting, or else white space or a line.
 // Its groups are the section, its subsection, and a setting's name and value.
-var configToken = shell.Pattern(`^(?:\s+|\[([^\]"\n]+)(?:"((?:[^"\\\n]|\\.)*)"[^\]\n]*)?\]|` +
-	`([0-9A-Za-z-]+)[ \t]*(?:=(?:[ \t]|\\\r?\n)*((?:[^"\\\n#;]|\\\r?\n|\\.|"(?:[^"\\\n]|\\\r?\n|\\.)*"?)*)[^\n]*)?|[^\n]+)`)
+var configToken = shell.Pattern(`^(?:\s+|\[([^\]"\n]+)(?:"((?:[^"\\\n]|\\.)*)"[^\]\n]*)?\]|([0-9A-Za-z-]+)[ \t]*` +
+	`(?:=(?:[ \t]|\\\r?\n)*((?:[^"\\\n#;]|\\\r?\n|\\.|"(?:[^"\\\n]|\\\r?\n|\\.)*"?)*)[^\n]*)?|[^\n]+)`)
 
 // configEscape matches what of a value, or of a subsection, does not stand for itself.
 var configEscape = shell.Pattern(`\\\r?\n|\\.|"`)
@@ -234,7 +224,8 @@ func settings(text string) (out []setting) {
 				sub = subEscape().ReplaceAllString(m[2], "$1")
 			}
 		case m[3] != "":
-			out = append(out, setting{section, sub, m[3], configEscape().ReplaceAllStringFunc(strings.TrimRight(m[4], " \t\r"), plain)})
+			value := configEscape().ReplaceAllStringFunc(strings.TrimRight(m[4], " \t\r"), plain)
+			out = append(out, setting{section, sub, m[3], value})
 		}
 	}
 	return out
@@ -252,11 +243,9 @@ func Named(world, path string) (by string) {
 		path = filepath.Join(world, path)
 	}
 	path = FollowLinks(path)
-	repository := filepath.Dir(path)
-	if slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(repository))) {
-		repository = filepath.Dir(repository)
-	}
-	if Within(path, world) && (strings.EqualFold(filepath.Base(path), "HEAD") || isGitDir(repository, listDir(repository))) {
+	repository := gitDirOf(path)
+	head := strings.EqualFold(filepath.Base(path), "HEAD")
+	if Within(path, world) && (head || isGitDir(repository, listDir(repository))) {
 		return "git, as a file of a repository"
 	}
 	tree := gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}

@@ -253,12 +253,11 @@ func (q *Quarantine) closed() []string {
 	return out
 }
 
-func gitDirOf(rel string) string {
-	dir := filepath.Dir(rel)
-	if slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(dir))) {
-		return filepath.Dir(dir)
+func gitDirOf(path string) string {
+	if isStateFile(path) {
+		path = filepath.Dir(path)
 	}
-	return dir
+	return filepath.Dir(path)
 }
 
 // forgetOwn drops from Own what is gone, and what the user has since changed in a way that is
@@ -301,7 +300,7 @@ func (q *Quarantine) judge(rel string, f, was gitFile, live bool) verdict {
 		if live && base != "commondir" && (to == "" || Within(to, q.o.World)) {
 			return verdict{} // a repository there is one of now.Dirs, or is not complete
 		}
-		given := slices.ContainsFunc(q.o.Writable, func(dir string) bool { return Within(to, dir) })
+		given := WithinAny(to, q.o.Writable)
 		return verdict{move: to == "" || err != nil || !known && !given, kept: before}
 	case live && f.Kind == "link" && !strings.Contains(f.Text, "/") && !exists(f.Leads):
 		return verdict{} // a trial by git, a lock of Mercurial
@@ -311,7 +310,8 @@ func (q *Quarantine) judge(rel string, f, was gitFile, live bool) verdict {
 	case isStateFile(rel) && !isConfig(rel):
 		return verdict{kept: before, move: !inertState(base, f.Text, before)}
 	case isConfig(rel) || q.now.Named[rel] == namedConfig:
-		place := configPlace{dir: filepath.Dir(filepath.Join(q.o.World, rel)), world: q.o.World, own: q.o.Skip, trusted: configLines(before), led: was.Leads}
+		place := configPlace{dir: filepath.Dir(filepath.Join(q.o.World, rel)), world: q.o.World, own: q.o.Skip,
+			trusted: configLines(before), led: was.Leads}
 		kept, dropped := place.inert(f.Text)
 		return verdict{move: len(dropped) > 0, kept: kept, dropped: dropped}
 	}
@@ -326,7 +326,8 @@ func (q *Quarantine) check() string {
 	q.lost = err != nil
 	var lines []string
 	if err != nil {
-		lines = append(lines, err.Error()+"; what git would run in the others was not looked at, and no command starts until it is")
+		lines = append(lines, err.Error()+"; what git would run in the others was not looked at, and no command "+
+			"starts until it is")
 	}
 	q.examine(sortedKeys(q.now.Files), false)
 	lines = append(lines, q.notes...)
@@ -361,7 +362,8 @@ func (q *Quarantine) examine(files []string, live bool) {
 		f, ok := q.now.Files[rel]
 		was := before.Files[rel]
 		same := was.Sum == f.Sum || moved[f.Inode+filepath.Base(rel)] == f.Sum
-		if !ok || same && (f.Links == 1 || f.Links <= was.Links) || q.isWritable(rel) {
+		writable := WithinAny(filepath.Join(q.o.World, rel), q.o.Writable)
+		if !ok || same && (f.Links == 1 || f.Links <= was.Links) || writable {
 			continue
 		}
 		v := q.judge(rel, f, was, live)
@@ -371,11 +373,13 @@ func (q *Quarantine) examine(files []string, live bool) {
 				continue // the command removed it
 			}
 			if err != nil {
-				line = fmt.Sprintf("%s can make git run programs outside the sandbox and could not be taken away: %v; do not use git there", rel, err)
+				line = fmt.Sprintf("%s can make git run programs outside the sandbox and could not be taken away: %v; "+
+					"do not use git there", rel, err)
 			}
 			q.takes++
 			what, _, _ := strings.Cut(line, keptText)
-			if len(q.notes) < maxTakes && !slices.ContainsFunc(q.notes, func(n string) bool { return strings.HasPrefix(n, what+keptText) }) {
+			noted := func(n string) bool { return strings.HasPrefix(n, what+keptText) }
+			if len(q.notes) < maxTakes && !slices.ContainsFunc(q.notes, noted) {
 				q.notes = append(q.notes, line)
 			}
 			delete(q.now.Files, rel)
@@ -384,7 +388,8 @@ func (q *Quarantine) examine(files []string, live bool) {
 		}
 		if f.Links > 1 && f.Kind == "file" { // writes through its other name would go unnoticed
 			if err := q.replace(rel, f.Text); err != nil {
-				q.notes = append(q.notes, fmt.Sprintf("%s has another name and could not be parted from it: %v; do not use git there", rel, err))
+				q.notes = append(q.notes, fmt.Sprintf("%s has another name and could not be parted from it: %v; do "+
+					"not use git there", rel, err))
 			}
 		}
 		if leads(rel) && was.Sum == "" {
@@ -408,20 +413,17 @@ func (q *Quarantine) lostRepositories(before, now gitTree) []string {
 			}
 		}
 		if at == "" {
-			lines = append(lines, fmt.Sprintf("the git repository %s is missing or has no HEAD: snapshots do not contain it, and no jump restores it", rel))
+			lines = append(lines, fmt.Sprintf("the git repository %s is missing or has no HEAD: snapshots do not "+
+				"contain it, and no jump restores it", rel))
 		} else {
-			lines = append(lines, fmt.Sprintf("the git repository %s was moved to %s: a jump does not move it back", rel, at))
+			lines = append(lines, fmt.Sprintf("the git repository %s was moved to %s: a jump does not move it back",
+				rel, at))
 		}
 	}
 	return lines
 }
 
 func sortedKeys(m map[string]gitFile) []string { return slices.Sorted(maps.Keys(m)) }
-
-func (q *Quarantine) isWritable(rel string) bool {
-	abs := filepath.Join(q.o.World, rel)
-	return slices.ContainsFunc(q.o.Writable, func(dir string) bool { return Within(abs, dir) })
-}
 
 // move moves a file out of the world and reports it. A directory for what is moved at a time is
 // created on first use.
@@ -461,20 +463,25 @@ func (q *Quarantine) move(rel string, v verdict) (string, error) {
 			return "", err
 		}
 	}
+	name, from := firstLine(rel), shell.QuoteIfNeeded(firstLine(to))
+	const because = "because git could run a program by it, outside the sandbox"
 	if to == q.o.World {
-		return fmt.Sprintf("quarantine: %s was removed, because git could run a program by it, outside the sandbox, and it could not be kept", firstLine(rel)), nil
+		return fmt.Sprintf("quarantine: %s was removed, %s, and it could not be kept", name, because), nil
 	}
 	if written != nil {
-		return fmt.Sprintf("quarantine: %s was removed, and its earlier content could not be written: %v; that is in %s, and the removed file in %s", firstLine(rel), written, q.file(), shell.QuoteIfNeeded(firstLine(to))), nil
+		return fmt.Sprintf("quarantine: %s was removed, and its earlier content could not be written: %v; that is in "+
+			"%s, and the removed file in %s", name, written, q.file(), from), nil
 	}
-	what := "moved out of the directory, because git could run a program by it, outside the sandbox"
+	what := "moved out of the directory, " + because
 	switch {
 	case v.dropped != nil:
-		what = "rewritten without settings by which git could run a program or use other files: " + strings.Join(v.dropped[:min(len(v.dropped), maxQuarantineLines)], ", ")
+		what = "rewritten without settings by which git could run a program or use other files: " +
+			strings.Join(v.dropped[:min(len(v.dropped), maxQuarantineLines)], ", ")
 	case v.kept != "":
-		what = "set back to what it was, because git could run a program by it, outside the sandbox"
+		what = "set back to what it was, " + because
 	}
-	return fmt.Sprintf("quarantine: %s was %s%s; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, keptText, shell.QuoteIfNeeded(firstLine(to)), shell.QuoteIfNeeded(firstLine(filepath.Join(q.o.World, rel)))), nil
+	return fmt.Sprintf("quarantine: %s was %s%s; a user who wants it back runs: cp -P %s %s", name, what, keptText,
+		from, shell.QuoteIfNeeded(firstLine(filepath.Join(q.o.World, rel)))), nil
 }
 
 // firstLine shows control characters as question marks.

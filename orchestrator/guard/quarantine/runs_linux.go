@@ -32,7 +32,8 @@ func (q *Quarantine) recordRun() error {
 	if err != nil {
 		return fmt.Errorf("record that commands run in %s: %w", q.o.World, err)
 	}
-	data, err := json.Marshal(Run{Dir: q.o.Dir, World: q.o.World, Inode: inodeOf(q.o.World), Skip: q.o.Skip, Writable: q.o.Writable, PID: os.Getpid()})
+	data, err := json.Marshal(Run{Dir: q.o.Dir, World: q.o.World, Inode: inodeOf(q.o.World), Skip: q.o.Skip,
+		Writable: q.o.Writable, PID: os.Getpid()})
 	if err == nil {
 		err = f.Truncate(0)
 	}
@@ -109,7 +110,8 @@ func Recover(runs, state, world string) string {
 			err = q.keep(durable.Replace)
 		}
 		if err != nil {
-			note = JoinNotes(note, fmt.Sprintf("what a command that was killed left in %s was not examined: %v; do not use git there", r.World, err))
+			note = JoinNotes(note, fmt.Sprintf("what a command that was killed left in %s was not examined: %v; do "+
+				"not use git there", r.World, err))
 			return
 		}
 		_ = os.Remove(f.Name())
@@ -153,7 +155,8 @@ func lockDead(file string) *os.File {
 		}
 		var r Run
 		data, _ := durable.ReadFile(file, maxGitFileBytes)
-		if !errors.Is(err, durable.ErrLocked) || json.Unmarshal(data, &r) != nil || !errors.Is(unix.Kill(r.PID, 0), unix.ESRCH) || time.Now().After(end) {
+		dead := json.Unmarshal(data, &r) == nil && errors.Is(unix.Kill(r.PID, 0), unix.ESRCH)
+		if !errors.Is(err, durable.ErrLocked) || !dead || time.Now().After(end) {
 			return nil
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"anamnesis/anamnesis/shell"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -48,7 +50,8 @@ func newWatcher(world string) *watcher {
 	if err != nil {
 		return nil
 	}
-	return &watcher{world: world, events: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 64<<10), paths: map[int32]string{}}
+	return &watcher{world: world, events: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 64<<10),
+		paths: map[int32]string{}}
 }
 
 // add watches a directory, if w is not nil; every reports that the content of its files counts.
@@ -171,15 +174,16 @@ func (q *Quarantine) touched(e event) []string {
 	path, base := filepath.Join(e.dir, e.name), strings.ToLower(e.name)
 	_, repository := q.now.Dirs[e.dir]
 	switch above := filepath.Dir(e.dir); {
-	case repository && (slices.Contains(strings.Fields(repositoryFiles[cmp.Or(repositoryName(e.dir), ".git")]), base) ||
+	case repository && (shell.InList(repositoryFiles[cmp.Or(repositoryName(e.dir), ".git")], base) ||
 		slices.Contains(gitStateDirs, base)):
 		return q.scanPart(e.dir)
-	case slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(e.dir))) && q.now.Dirs[above] != "":
+	case isStateFile(path) && q.now.Dirs[above] != "":
 		return q.scanPart(above)
-	case !repository && slices.Contains(strings.Fields(unfinished), base) && isGitDir(e.dir, listDir(filepath.Join(q.o.World, e.dir))):
+	case !repository && shell.InList(unfinished, base) && isGitDir(e.dir, listDir(filepath.Join(q.o.World, e.dir))):
 		return q.scanPart(e.dir)
 	}
-	if info, err := os.Lstat(filepath.Join(q.o.World, path)); err == nil && info.Mode().IsRegular() && !leads(path) && !q.isNamed(path) {
+	info, err := os.Lstat(filepath.Join(q.o.World, path))
+	if err == nil && info.Mode().IsRegular() && !leads(path) && !q.isNamed(path) {
 		return nil // most events
 	}
 	return q.scanPart(path)

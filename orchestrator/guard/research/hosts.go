@@ -9,7 +9,8 @@ import (
 )
 
 // address finds the host of an address with a scheme, after an optional user name.
-var address = shell.Pattern(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
+var address = shell.Pattern(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://` +
+	`(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
 
 // remote finds the host of [user@]host:path, as scp, rsync and git write it, but not after a
 // path.
@@ -19,7 +20,8 @@ var remote = shell.Pattern(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
 var userAt = shell.Pattern(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
 
 // bareHost is a host, or an address without its scheme.
-var bareHost = shell.Pattern(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
+var bareHost = shell.Pattern(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)` +
+	`(?::\d+)?(?:[/?#].*)?$`)
 
 // HostsIn lists the hosts of the addresses in a text, lower case, once for every occurrence.
 func HostsIn(text string) []string {
@@ -52,7 +54,8 @@ func callers() []caller {
 		{programs: "wget", short: "OoaeilBPUtTwQARDIX", bare: true,
 			long: "--output-document --output-file --append-output --header --user-agent --post-data --post-file " +
 				"--body-data --body-file --input-file --directory-prefix --timeout --tries --wait --load-cookies " +
-				"--save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"},
+				"--save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject " +
+				"--referer"},
 		{programs: "http https xh", short: "oaA", long: "--output --auth --auth-type", bare: true},
 		{programs: "aria2c", short: "odisxjk", long: "--out --dir --input-file", bare: true},
 		{programs: "ssh", short: "bcDEeFIiJLlmOopQRSWw", bare: true, user: true, first: true},
@@ -69,7 +72,7 @@ func callers() []caller {
 // the first that takes a value has the rest as its value.
 func (c caller) takes(w string) bool {
 	if strings.HasPrefix(w, "--") || !strings.HasPrefix(w, "-") {
-		return oneOf(c.long, w)
+		return shell.InList(c.long, w)
 	}
 	at := strings.IndexAny(w[1:], c.short)
 	return at >= 0 && at == len(w)-2
@@ -79,18 +82,18 @@ func (c caller) takes(w string) bool {
 func (f *finder) hosts(s shell.Simple) {
 	program := s.Program()
 	all := callers()
-	i := slices.IndexFunc(all, func(c caller) bool { return oneOf(c.programs, program) })
+	i := slices.IndexFunc(all, func(c caller) bool { return shell.InList(c.programs, program) })
 	if i < 0 {
 		return
 	}
 	c := all[i]
 	if program == "git" {
 		sub := gitSub(s.Args())
-		if !oneOf("clone fetch pull push remote submodule ls-remote archive", sub) {
+		if !shell.InList("clone fetch pull push remote submodule ls-remote archive", sub) {
 			return
 		}
 		c.user = true
-		c.remote = oneOf("clone remote submodule ls-remote", sub) // elsewhere a:b may be two branches
+		c.remote = shell.InList("clone remote submodule ls-remote", sub) // elsewhere a:b may be two branches
 	}
 	values, named := false, false // the previous word takes a value; the one word that names a host was seen
 	for _, w := range s.Args() {
@@ -106,7 +109,7 @@ func (f *finder) hosts(s shell.Simple) {
 func gitSub(args []shell.Word) string {
 	for i := 0; i < len(args); i++ {
 		switch w := args[i].Text; {
-		case oneOf("-C -c --git-dir --work-tree --namespace --exec-path", w):
+		case shell.InList("-C -c --git-dir --work-tree --namespace --exec-path", w):
 			i++
 		case !strings.HasPrefix(w, "-"):
 			return w

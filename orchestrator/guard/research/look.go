@@ -15,7 +15,7 @@ func Looks(args string) bool {
 	}
 	looked := false
 	for _, s := range simple {
-		if oneOf("cd pwd echo true", s.Program()) && !slices.ContainsFunc(s.Redirects, shell.Redirect.Writes) {
+		if shell.InList("cd pwd echo true", s.Program()) && !slices.ContainsFunc(s.Redirects, shell.Redirect.Writes) {
 			continue // neither harm nor evidence
 		}
 		if !looks(s) {
@@ -50,19 +50,13 @@ func looks(s shell.Simple) bool {
 		return !slices.ContainsFunc(args, curlActs)
 	case program == "go" && acts("-w", "-u"):
 		return false
-	default:
-		for line := range strings.Lines(lookups) {
-			programs, subs, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			if oneOf(programs, program) {
-				return subs == "" || oneOf(subs, sub)
-			}
-		}
 	}
-	return false
+	return shell.Listed(lookups, s.Program(), []string{sub})
 }
 
-// lookups are the programs that only look, each line with those of their subcommands that do; none: all.
-const lookups = `cat head tail less ls tree stat file wc grep egrep fgrep rg jq diff cmp cut which type whatis man apropos info
+// lookups are the programs that only look; see shell.Listed.
+const lookups = `cat head tail less ls tree stat file wc grep egrep fgrep rg jq diff cmp cut which type whatis man
+apropos info
 apt-cache dig host nslookup whois du df uname
 command: -v -V
 npm pnpm yarn: view info show search ls list outdated why explain
@@ -78,7 +72,8 @@ func curlActs(w shell.Word) bool {
 	t := w.Text
 	if strings.HasPrefix(t, "--") {
 		name, _, _ := strings.Cut(t[2:], "=")
-		return !oneOf("silent location fail show-error head header max-time compressed user-agent include retry connect-timeout fail-with-body", name)
+		return !shell.InList("silent location fail show-error head header max-time compressed user-agent include "+
+			"retry connect-timeout fail-with-body", name)
 	}
 	return strings.HasPrefix(t, "-") && strings.Trim(t[1:], "sSLfIiHAm0123456789") != ""
 }

@@ -7,12 +7,15 @@ import (
 )
 
 // modelName matches names of language models: a family and what distinguishes its members.
-var modelName = shell.Pattern(`(?i)^(?:[a-z0-9_.-]+/)*(?:(?:gpt|chatgpt|claude|gemini|gemma|llama|codellama|qwen|qwq|deepseek|mistral|mixtral|magistral|codestral|devstral|grok|kimi|glm|minimax|command-r|phi|nova|jamba|yi)[-_.:]?[a-z0-9][a-z0-9._:-]*|o[1-9](?:-[a-z0-9-]+)?)$`)
+var modelName = shell.Pattern(`(?i)^(?:[a-z0-9_.-]+/)*(?:(?:gpt|chatgpt|claude|gemini|gemma|llama|codellama|qwen|qwq|` +
+	`deepseek|mistral|mixtral|magistral|codestral|devstral|grok|kimi|glm|minimax|command-r|phi|nova|jamba|yi)` +
+	`[-_.:]?[a-z0-9][a-z0-9._:-]*|o[1-9](?:-[a-z0-9-]+)?)$`)
 
 // modelField matches the value of a field for a model's name, in quotes, or without them as in
 // YAML and in a list of variables. An unquoted one has a hyphen: without it, it could be a
 // program's identifier.
-var modelField = shell.Pattern(`(?i)(?:\b|_)model(?:[_-]?(?:name|id))?["']?\s*[:=]\s*(?:["']([A-Za-z0-9._:/-]+)["']|([A-Za-z][A-Za-z0-9._:/]*-[A-Za-z0-9._:/-]+))`)
+var modelField = shell.Pattern(`(?i)(?:\b|_)model(?:[_-]?(?:name|id))?["']?\s*[:=]\s*` +
+	`(?:["']([A-Za-z0-9._:/-]+)["']|([A-Za-z][A-Za-z0-9._:/]*-[A-Za-z0-9._:/-]+))`)
 
 // maxModelText is how much of a text is searched for models.
 const maxModelText = 256 << 10

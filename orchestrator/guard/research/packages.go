@@ -1,7 +1,6 @@
 package research
 
 import (
-	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/shell"
@@ -23,10 +22,11 @@ type manager struct {
 
 const (
 	npmLook   = "npm view %"
-	npmValued = "--prefix -C --dir --registry --tag -w --workspace --filter --loglevel --cache --userconfig --omit --include --cwd"
+	npmValued = "--prefix -C --dir --registry --tag -w --workspace --filter --loglevel --cache --userconfig --omit " +
+		"--include --cwd"
 	pipLook   = "pip index versions %"
-	pipValued = "--proxy --timeout --retries --log --cert --cache-dir --exists-action --trusted-host -t --target -i --index-url --extra-index-url " +
-		"-f --find-links -c --constraint --python --prefix --root --group --extra"
+	pipValued = "--proxy --timeout --retries --log --cert --cache-dir --exists-action --trusted-host -t --target -i " +
+		"--index-url --extra-index-url -f --find-links -c --constraint --python --prefix --root --group --extra"
 	uvValued  = pipValued + " -p --from --with --index --default-index"
 	pipListed = "-r --requirement --requirements -e --editable"
 	goLook    = "go list -m -versions %"
@@ -38,11 +38,13 @@ const (
 func managers() []manager {
 	return []manager{
 		{programs: "npm pnpm bun", name: "npm", subs: "install i add in isntall a", valued: npmValued, look: npmLook},
-		{programs: "npm pnpm bun", name: "npm", subs: "exec x dlx create init", valued: "-p --package " + npmValued, single: true, look: npmLook},
+		{programs: "npm pnpm bun", name: "npm", subs: "exec x dlx create init", valued: "-p --package " + npmValued,
+			single: true, look: npmLook},
 		{programs: "yarn", name: "npm", subs: "add", valued: npmValued, look: npmLook},
 		{programs: "yarn", name: "npm", subs: "dlx create", single: true, look: npmLook},
 		{programs: "npx bunx", name: "npm", valued: "-p --package", single: true, look: npmLook},
-		{programs: "pip pip3 pipx", name: "pip", subs: "install inject run download wheel", valued: pipValued, listed: pipListed, look: pipLook},
+		{programs: "pip pip3 pipx", name: "pip", subs: "install inject run download wheel", valued: pipValued,
+			listed: pipListed, look: pipLook},
 		{programs: "uv", name: "pip", subs: "add pip", valued: pipValued, listed: pipListed, look: pipLook},
 		{programs: "uv", name: "pip", subs: "tool", valued: uvValued, single: true, look: pipLook},
 		{programs: "uv", name: "pip", subs: "run", with: "--with", look: pipLook},
@@ -52,7 +54,8 @@ func managers() []manager {
 		{programs: "go", name: "go", subs: "run", valued: goValued, single: true, look: goLook},
 		{programs: "cargo", name: "cargo", subs: "add install", look: "cargo info %",
 			valued: "--features -F --version --vers --git --branch --tag --rev --path -p --package --root --registry"},
-		{programs: "apt apt-get aptitude", name: "apt", subs: "install", valued: "-o -t --target-release -c", look: "apt-cache show %"},
+		{programs: "apt apt-get aptitude", name: "apt", subs: "install", valued: "-o -t --target-release -c",
+			look: "apt-cache show %"},
 		{programs: "apk", name: "apk", subs: "add", valued: "-t --virtual -X --repository", look: "apk info %"},
 		{programs: "dnf yum zypper", name: "rpm", subs: "install in", look: "dnf info %"},
 		{programs: "pacman", name: "pacman", subs: "-S -Sy -Syu", look: "pacman -Si %"},
@@ -71,11 +74,13 @@ func (f *finder) packages(s shell.Simple) {
 	program, args := installer(s)
 	for _, m := range managers() {
 		rest, ok := m.after(args)
-		if !ok || !oneOf(m.programs, program) {
+		if !ok || !shell.InList(m.programs, program) {
 			continue
 		}
 		for _, w := range m.words(rest) {
-			if name := m.packageName(w); name != "" && !(m.single && f.rules.Listed != nil && f.rules.Listed(m.name, name)) {
+			name := m.packageName(w)
+			known := name == "" || m.single && f.rules.Listed != nil && f.rules.Listed(m.name, name)
+			if !known {
 				f.add(Subject{Kind: Package, ID: m.name + ":" + name, Look: strings.ReplaceAll(m.look, "%", name)})
 			}
 		}
@@ -118,18 +123,18 @@ func (m manager) after(args []shell.Word) ([]shell.Word, bool) {
 		return args, true
 	}
 	i := 0
-	for i < len(args) && strings.HasPrefix(args[i].Text, "-") && !oneOf(m.subs, args[i].Text) {
-		if oneOf(m.valued, args[i].Text) {
+	for i < len(args) && strings.HasPrefix(args[i].Text, "-") && !shell.InList(m.subs, args[i].Text) {
+		if shell.InList(m.valued, args[i].Text) {
 			i++
 		}
 		i++
 	}
-	if i >= len(args) || !oneOf(m.subs, args[i].Text) {
+	if i >= len(args) || !shell.InList(m.subs, args[i].Text) {
 		return nil, false
 	}
 	rest := args[i+1:]
 	if sub := args[i].Text; sub == "pip" || sub == "tool" { // uv pip install, uv tool run
-		if len(rest) == 0 || !oneOf("install run", rest[0].Text) {
+		if len(rest) == 0 || !shell.InList("install run", rest[0].Text) {
 			return nil, false
 		}
 		rest = rest[1:]
@@ -151,9 +156,9 @@ func (m manager) words(args []shell.Word) []string {
 				out = append(out, args[i].Text)
 			}
 		case w == "--":
-		case oneOf(m.listed, w), oneOf(m.valued, w):
+		case shell.InList(m.listed, w), shell.InList(m.valued, w):
 			// npx -p PACKAGE command, uvx --from PACKAGE command; uv's -p names a Python
-			if i++; m.single && (oneOf("--package --from", w) || w == "-p" && m.name == "npm") && i < len(args) {
+			if i++; m.single && (shell.InList("--package --from", w) || w == "-p" && m.name == "npm") && i < len(args) {
 				return []string{args[i].Text}
 			}
 		case strings.HasPrefix(w, "-"):
@@ -169,7 +174,7 @@ func (m manager) words(args []shell.Word) []string {
 // packageName returns a word's package without its version; empty if the word names something
 // of the world.
 func (m manager) packageName(w string) string {
-	if w == "" || strings.HasPrefix(w, ".") || strings.HasPrefix(w, "/") || strings.HasPrefix(w, "~") || strings.HasPrefix(w, "file:") {
+	if w == "" || strings.IndexAny(w, "./~") == 0 || strings.HasPrefix(w, "file:") {
 		return ""
 	}
 	if strings.Contains(w, "://") {
@@ -206,6 +211,3 @@ func (m manager) packageName(w string) string {
 
 // archive matches a package file.
 var archive = shell.Pattern(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
-
-// oneOf reports whether a word is in a list separated by blanks.
-func oneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }

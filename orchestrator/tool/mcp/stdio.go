@@ -69,9 +69,9 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := consent.FindProgram(args[0], o.Dir, consent.PathOf(env), box.Hides)
+	path, err := consent.FindProgram(args[0], o.Dir, guard.Variable(env, "PATH"), box.Hides)
 	if err != nil {
-		own, missing := consent.FindProgram(args[0], os.DevNull, consent.PathOf(o.Environ), nil)
+		own, missing := consent.FindProgram(args[0], os.DevNull, guard.Variable(o.Environ, "PATH"), nil)
 		if missing == nil && consent.InWorld(own, o.Dir) {
 			err = fmt.Errorf("%s is found only in %s, in the project: a program there is run by its path only, and "+
 				"for a server of yours with \"cwd\": %q", args[0], filepath.Dir(own), CwdProject)
