@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,12 +40,16 @@ func TestStormEnds(t *testing.T) {
 	needs(t, err == nil, "perl")
 	onStages(t, func(t *testing.T, dir string, run func(stage) string) {
 		line := long(t)
-		// In case this fails, it ends by itself, and before the machine has 6,000 processes.
-		out := run(stage{NoNamespaces: true, Options: hiddenState(t, dir), Seconds: 2, Command: `perl -MPOSIX -e '$0 = "` + line + `"; $SIG{TERM} = "IGNORE";
-			my $end = time + 20; while (time < $end) { open(F, "/proc/loadavg"); exit if <F> =~ m{/(\d+)} && $1 > 6000; close(F);
-			my $p = fork(); POSIX::setsid() if defined $p && !$p }'`})
+		// In case this fails, it ends by itself and says so, and before the machine has 6,000 processes.
+		out := run(stage{NoNamespaces: true, Options: hiddenState(t, dir), Processes: 400, Seconds: 1,
+			Command: `perl -MPOSIX -e '$0 = "` + line + `"; $SIG{TERM} = "IGNORE"; my $end = time + 120;
+			while (time < $end) { open(F, "/proc/loadavg"); exit if <F> =~ m{/(\d+)} && $1 > 6000; close(F);
+			my $p = fork(); POSIX::setsid() if defined $p && !$p } open(F, ">outlived")'`})
 		if left := running(t, line); len(left) > 0 || strings.Contains(out, "alive:") {
 			t.Errorf("%d are still alive:\n%s", len(left), out)
+		}
+		if found, _ := filepath.Glob(filepath.Join(dir, "*", "outlived")); len(found) > 0 {
+			t.Error("the storm ended by itself")
 		}
 	})
 }
