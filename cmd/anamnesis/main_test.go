@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -27,6 +29,8 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(peakEnv); file != "" {
 		peakMain(file)
 	}
+	// Most of their time they wait for processes, terminals and the disk. The flag -parallel says otherwise.
+	_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	testscript.Main(m, map[string]func(){"anamnesis": main, "append": appendMain})
 }
 
