@@ -62,6 +62,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	if c.Stdin != nil {
 		cmd.Stdin = c.Stdin
 	}
+	// A process that left the group may hold the outputs open; Run does not wait for it.
 	cmd.WaitDelay = drainTime
 	if err := cmd.Start(); err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", &StartError{err.Error()})

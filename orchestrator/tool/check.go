@@ -67,23 +67,6 @@ func wholeNumbers(v any) any {
 	return v
 }
 
-func listed(values []any) string {
-	var out []string
-	for _, v := range values {
-		out = append(out, compact(v))
-	}
-	return strings.Join(out, ", ")
-}
-
-// compact formats a value as short JSON.
-func compact(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return shorten(string(data), displayRunes)
-}
-
 // outline formats a schema in one line: {"path": string, "mode"?: "overwrite"|"append"}.
 func outline(s *jsonschema.Schema) string {
 	names := s.PropertyOrder
@@ -113,7 +96,12 @@ func shape(p *jsonschema.Schema) string {
 		}
 		return strings.Join(shapes, " or ")
 	case len(p.Enum) > 0:
-		return strings.ReplaceAll(listed(p.Enum), ", ", "|")
+		var values []string
+		for _, v := range p.Enum {
+			data, _ := json.Marshal(v) // it was read as JSON
+			values = append(values, shorten(string(data), displayRunes))
+		}
+		return strings.Join(values, "|")
 	case p.Type == "array":
 		return "[" + shape(p.Items) + ", …]"
 	case p.Type == "object" && len(p.Properties) > 0:

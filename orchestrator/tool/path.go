@@ -74,11 +74,8 @@ func (e *Env) Rel(name string) (string, error) {
 // inside makes an absolute path relative to the world, whose directory may be named through
 // symbolic links.
 func (e *Env) inside(name string) (string, bool) {
-	dirs := []string{e.Dir}
-	if real, err := filepath.EvalSymlinks(e.Dir); err == nil && real != e.Dir {
-		dirs = append(dirs, real)
-	}
-	for _, dir := range dirs {
+	real, _ := filepath.EvalSymlinks(e.Dir) // relative to "" no absolute path is inside
+	for _, dir := range []string{e.Dir, real} {
 		rel, err := filepath.Rel(dir, name)
 		if err == nil && filepath.IsLocal(rel) {
 			return rel, true
@@ -120,7 +117,7 @@ func (e *Env) Resolve(name string) (string, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			missing, done = true, next // what does not exist has no links beneath
 		case err != nil:
-			return "", systemError(name, err)
+			return "", SystemError(name, err)
 		case info.Mode()&fs.ModeSymlink == 0:
 			done = next
 		default:
@@ -129,7 +126,7 @@ func (e *Env) Resolve(name string) (string, error) {
 			}
 			target, err := e.Root.Readlink(next)
 			if err != nil {
-				return "", systemError(name, err)
+				return "", SystemError(name, err)
 			}
 			if filepath.IsAbs(target) {
 				in, ok := e.inside(target)
@@ -178,7 +175,7 @@ const (
 func (e *Env) OpenDir(rel string, parents Parents) (*os.Root, error) {
 	dir, err := e.Root.OpenRoot(".")
 	if err != nil {
-		return nil, systemError(rel, err)
+		return nil, SystemError(rel, err)
 	}
 	if rel == "." {
 		return dir, nil
@@ -198,12 +195,12 @@ func stepInto(dir *os.Root, rel, part string, parents Parents) (*os.Root, error)
 	info, err := dir.Lstat(part)
 	if errors.Is(err, fs.ErrNotExist) && parents == Created {
 		if err := dir.Mkdir(part, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, systemError(rel, err)
+			return nil, SystemError(rel, err)
 		}
 		info, err = dir.Lstat(part)
 	}
 	if err != nil {
-		return nil, systemError(rel, err)
+		return nil, SystemError(rel, err)
 	}
 	if !info.IsDir() {
 		if info.Mode()&fs.ModeSymlink != 0 {
@@ -213,7 +210,7 @@ func stepInto(dir *os.Root, rel, part string, parents Parents) (*os.Root, error)
 	}
 	next, err := dir.OpenRoot(part)
 	if err != nil {
-		return nil, systemError(rel, err)
+		return nil, SystemError(rel, err)
 	}
 	opened, err := next.Stat(".")
 	if err != nil || !os.SameFile(info, opened) {
@@ -227,8 +224,8 @@ func changed(rel string) error {
 	return &PathError{rel, "was changed by something else while it was used; try again"}
 }
 
-// systemError turns a system's error about a path into a plain *PathError.
-func systemError(name string, err error) error {
+// SystemError turns a system's error about a path into a plain *PathError.
+func SystemError(name string, err error) error {
 	var perr *fs.PathError
 	reason := err.Error()
 	switch {

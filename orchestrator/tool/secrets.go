@@ -2,9 +2,9 @@ package tool
 
 import (
 	"path"
-	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"github.com/bmatcuk/doublestar/v4"
 )
 
@@ -29,20 +29,19 @@ func SecretFile(rel string, allow []string) bool {
 		}
 	}
 	dir, base := path.Split(strings.ToLower(rel))
-	has := func(list, name string) bool { return slices.Contains(strings.Fields(list), name) }
 	base = strings.TrimRight(base, "~")
-	for has(copyExts, path.Ext(base)) {
+	for shell.InList(copyExts, path.Ext(base)) {
 		base = strings.TrimSuffix(base, path.Ext(base))
 	}
 	ext := path.Ext(base)
 	if strings.HasPrefix(base, ".env") || strings.HasSuffix(base, ".env") {
-		return !has(sampleExts, path.Ext(strings.NewReplacer("-", ".", "_", ".").Replace(base)))
+		return !shell.InList(sampleExts, path.Ext(strings.NewReplacer("-", ".", "_", ".").Replace(base)))
 	}
-	if has(secretFiles, base) || has(secretExts, ext) {
+	if shell.InList(secretFiles, base) || shell.InList(secretExts, ext) {
 		return true
 	}
 	for part := range strings.SplitSeq(strings.TrimSuffix(dir, "/"), "/") {
-		if has(secretDirs, part) {
+		if shell.InList(secretDirs, part) {
 			return ext != ".pub" && base != "known_hosts"
 		}
 	}

@@ -168,6 +168,12 @@ func Errorf(format string, args ...any) Result {
 	return r
 }
 
+// FromNetwork returns a result that is marked as text from the network.
+func (r Result) FromNetwork() Result {
+	r.Network = true
+	return r
+}
+
 // Textf returns a plain result.
 func Textf(format string, args ...any) Result {
 	text := format

@@ -50,7 +50,8 @@ func callers() []caller {
 			long: "--output --header --data --data-binary --data-raw --data-ascii --data-urlencode --json " +
 				"--user-agent --user --request --form --form-string --upload-file --cookie --cookie-jar --cacert " +
 				"--capath --cert --key --write-out --config --max-time --connect-timeout --retry --retry-delay " +
-				"--referer --range --netrc-file --dump-header --trace --trace-ascii --output-dir --stderr --ciphers --limit-rate"},
+				"--referer --range --netrc-file --dump-header --trace --trace-ascii --output-dir --stderr --ciphers " +
+				"--limit-rate"},
 		{programs: "wget", short: "OoaeilBPUtTwQARDIX", bare: true,
 			long: "--output-document --output-file --append-output --header --user-agent --post-data --post-file " +
 				"--body-data --body-file --input-file --directory-prefix --timeout --tries --wait --load-cookies " +

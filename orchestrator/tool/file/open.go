@@ -103,16 +103,7 @@ func (t *target) errorf(format string, args ...any) error {
 }
 
 // fault turns a system's error into one about this file.
-func (t *target) fault(err error) error {
-	var perr *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return t.errorf("permission denied")
-	case errors.As(err, &perr):
-		err = perr.Err
-	}
-	return &tool.PathError{Path: t.rel, Reason: err.Error()}
-}
+func (t *target) fault(err error) error { return tool.SystemError(t.rel, err) }
 
 // open opens the file for reading. It must still be the located one; opening never blocks,
 // even if the file was replaced.

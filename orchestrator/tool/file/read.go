@@ -3,6 +3,7 @@ package file
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,8 @@ func (readFile) Spec() tool.Spec {
 			tool.Required("path", tool.Text("Path of the file, relative to the working directory.")),
 			tool.Optional("line_offset", tool.Int("First line to return, counted from 1; a negative number counts "+
 				"from the end (-20: the last 20 lines).", -maxOffset, maxOffset)),
-			tool.Optional("n_lines", tool.Int(fmt.Sprintf("Number of lines to return, default %d.", MaxLines), 1, maxOffset)),
+			tool.Optional("n_lines",
+				tool.Int(fmt.Sprintf("Number of lines to return, default %d.", MaxLines), 1, maxOffset)),
 			tool.Optional("offset", tool.Int("Alias of line_offset.", -maxOffset, maxOffset)),
 			tool.Optional("limit", tool.Int("Alias of n_lines.", 1, maxOffset)),
 		),
@@ -62,16 +64,9 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	w := window{first: 1, lines: MaxLines}
-	for _, first := range []*int{a.Offset, a.LineOffset} {
-		if first != nil {
-			w.first = *first
-		}
-	}
-	for _, n := range []*int{a.Limit, a.NLines} {
-		if n != nil {
-			w.lines = min(*n, MaxLines)
-		}
+	first, lines := 1, MaxLines
+	w := window{
+		first: *cmp.Or(a.LineOffset, a.Offset, &first), lines: min(*cmp.Or(a.NLines, a.Limit, &lines), MaxLines),
 	}
 	t, err := locate(env, a.Path, tool.MustExist)
 	if err != nil {
@@ -94,6 +89,7 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	defer f.Close()
 	secrets := env.Redaction()
 	page, err := readPage(ctx, f, w, secrets)
+	// An image is binary, too, but many models can see it.
 	if err == nil && page.binary != "" && picture.Format(page.head) != "" {
 		return readImage(t, f), nil
 	}
@@ -297,6 +293,7 @@ func (p *page) result() tool.Result {
 	if p.invalid {
 		notes = append(notes, "some bytes are not UTF-8, shown as \uFFFD")
 	}
+	// Text that is appended to such a file would continue its last line.
 	if p.noEnd && !more && p.shown > 0 {
 		notes = append(notes, "no newline at the end of the file")
 	}

@@ -191,9 +191,8 @@ func apply(text string, edits []edit) (string, int, error) {
 // apply as they are where they occur.
 func (e edit) forms(text string) []edit {
 	with := func(end string) edit {
-		lf := strings.NewReplacer("\r\n", "\n")
-		crlf := strings.NewReplacer("\n", end)
-		return edit{crlf.Replace(lf.Replace(e.Old)), crlf.Replace(lf.Replace(e.New)), e.ReplaceAll}
+		ends := func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", end) }
+		return edit{ends(e.Old), ends(e.New), e.ReplaceAll}
 	}
 	crlf := strings.Count(text, "\r\n")
 	switch {

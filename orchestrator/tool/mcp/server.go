@@ -211,8 +211,8 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 		return s.outcome(ctx, r, res, err)
 	}
 	if !errors.Is(err, sdk.ErrConnectionClosed) && !errors.As(err, new(*url.Error)) && s.answers(ctx, ses) {
-		return network(tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have "+
-			"taken effect.", s.Name, oneLine(err.Error()))), nil
+		return tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have "+
+			"taken effect.", s.Name, oneLine(err.Error())).FromNetwork(), nil
 	}
 	arrived, why := !unsent(err), reason(err)
 	if ses.proc != nil && ses.proc.why() != "" {
@@ -333,8 +333,8 @@ func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallTo
 func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult, err error) (tool.Result, error) {
 	switch {
 	case err == nil && got.NeedsInput():
-		return network(tool.Errorf("The MCP server %s asked a question back instead of answering, which is not "+
-			"supported. Nothing is known of what it did.", s.Name)), nil
+		return tool.Errorf("The MCP server %s asked a question back instead of answering, which is not "+
+			"supported. Nothing is known of what it did.", s.Name).FromNetwork(), nil
 	case err == nil:
 		return result(got, r.env.Redaction()), nil
 	case ctx.Err() != nil:
@@ -348,18 +348,13 @@ func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult
 	}
 	secrets := r.env.Redaction()
 	text, _ := headAndTail(secrets.Text(reason(err).Error()), maxErrorRunes)
-	res := network(tool.Errorf("The MCP server %s refused the call: %s", s.Name, text))
+	res := tool.Errorf("The MCP server %s refused the call: %s", s.Name, text).FromNetwork()
 	res.Secrets = secrets.Found()
 	return res, nil
 }
 
 // maxErrorRunes bounds the text of a server's error.
 const maxErrorRunes = 4_000
-
-func network(r tool.Result) tool.Result {
-	r.Network = true
-	return r
-}
 
 func (s *server) broken(ctx context.Context, err error) (tool.Result, error) {
 	if ctx.Err() != nil {

@@ -77,7 +77,7 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 	}
 	capabilities := &sdk.ClientCapabilities{}
 	if s.URL == "" { // a service elsewhere has no use for a directory here
-		//lint:ignore SA1019 servers of today know the project by its roots; the next protocol has nothing for local ones
+		//lint:ignore SA1019 today's servers know the project by its roots; the next protocol has nothing for local ones
 		capabilities.RootsV2 = &sdk.RootCapabilities{}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "anamnesis", Version: o.Program}, &sdk.ClientOptions{

@@ -215,11 +215,9 @@ func surroundings(s Server, own map[string]string, dir string, o *Options) (
 			env = consent.EnvironApart(env, o.Dir)
 		}
 	}
-	isPWD := func(kv string) bool { return strings.HasPrefix(kv, "PWD=") }
-	env = append(slices.DeleteFunc(env, isPWD), "PWD="+dir, ProjectVariable+"="+o.Dir)
+	env = guard.SetVariable(guard.SetVariable(env, "PWD", dir), ProjectVariable, o.Dir)
 	for k, v := range own {
-		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, k+"=") })
-		env = append(env, k+"="+v)
+		env = guard.SetVariable(env, k, v)
 	}
 	return consent.EnvironOutside(env, o.Dir), box, nil
 }

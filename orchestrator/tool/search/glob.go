@@ -57,31 +57,24 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		return *refused, nil
 	}
 	defer cancel()
-	var files []found
-	w := &walker{root: env.Root, maxFiles: g.MaxFiles, ignored: a.IncludeIgnored}
-	w.visit = func(f found) error {
-		if match(below(rel, f.rel)) {
-			files = append(files, f)
-		}
-		return nil
-	}
-	notes, err := w.ending(ctx, w.walk(limited, rel))
+	w := &walker{root: env.Root, from: rel, match: match, maxFiles: g.MaxFiles, ignored: a.IncludeIgnored}
+	notes, err := w.ending(ctx, w.walk(limited))
 	if err != nil {
 		return failed(ctx, "Glob", err)
 	}
-	newestFirst(files)
-	part, note := pageOf(files, a.Offset, a.HeadLimit)
-	if note != "" {
+	newestFirst(w.found)
+	part, note := pageOf(w.found, a.Offset, a.HeadLimit)
+	if note != "" { // first, because it says where to go on
 		notes = append([]string{note}, notes...)
 	}
 	var b strings.Builder
 	for _, f := range part {
 		b.WriteString(f.rel + "\n")
 	}
-	if len(files) == 0 {
+	if len(w.found) == 0 {
 		b.WriteString("No file matches.\n")
 	}
-	r := tool.Result{Text: withNotes(b.String(), notes), Display: fmt.Sprintf("%d files", len(files))}
+	r := tool.Result{Text: withNotes(b.String(), notes), Display: fmt.Sprintf("%d files", len(w.found))}
 	return r, nil
 }
 

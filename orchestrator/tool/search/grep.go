@@ -34,10 +34,9 @@ func Grep(o *Options) tool.Tool { return grep{o.orDefaults()} }
 type grep struct{ Options }
 
 func (g grep) Spec() tool.Spec {
-	lines := func(what string) tool.Param {
-		return tool.Param{Schema: tool.Int(what+" (content mode).", 0, maxContext)}
+	lines := func(name, what string) tool.Param {
+		return tool.Optional(name, tool.Int(what+" (content mode).", 0, maxContext))
 	}
-	named := func(name string, p tool.Param) tool.Param { p.Name = name; return p }
 	return tool.Spec{
 		Name: "Grep",
 		Description: "Search files for lines that match a regular expression (RE2 syntax: no look-around, no " +
@@ -50,10 +49,10 @@ func (g grep) Spec() tool.Spec {
 			tool.Optional("output_mode", tool.OneOf("files_with_matches (default): paths; content: matching lines; "+
 				"count: number of matching lines of each file.", modeFiles, modeContent, modeCount)),
 			tool.Optional("-i", tool.Bool("Ignore case.")),
-			named("context", lines("Number of lines before and after each match")),
-			named("-A", lines("Number of lines after each match")),
-			named("-B", lines("Number of lines before each match")),
-			named("-C", lines("Alias of context")),
+			lines("context", "Number of lines before and after each match"),
+			lines("-A", "Number of lines after each match"),
+			lines("-B", "Number of lines before each match"),
+			lines("-C", "Alias of context"),
 			tool.Optional("include_ignored", tool.Bool("Include files that .gitignore excludes.")),
 			tool.Optional("head_limit", tool.Int(fmt.Sprintf("Maximum number of results (files or matching "+
 				"lines), default %d.", DefaultLimit), 1, MaxHeadLimit)),
@@ -86,7 +85,7 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	}
 	q.HeadLimit = cmp.Or(q.HeadLimit, DefaultLimit)
 	expr := q.Pattern
-	re, err := regexp.Compile(expr)
+	re, err := regexp.Compile(expr) // as the model wrote it, which an error quotes
 	if err == nil && q.IgnoreCase {
 		expr = "(?i)" + expr
 		re, err = regexp.Compile(expr)
@@ -105,19 +104,13 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		return *refused, nil
 	}
 	defer cancel()
-	var files []found
-	w := &walker{root: env.Root, maxFiles: g.MaxFiles, ignored: q.IncludeIgnored}
-	w.visit = func(f found) error {
-		if match(below(rel, f.rel)) {
-			files = append(files, f)
-		}
-		return nil
-	}
-	walked := w.walk(limited, rel)
-	newestFirst(files)
+	w := &walker{root: env.Root, from: rel, match: match, maxFiles: g.MaxFiles, ignored: q.IncludeIgnored}
+	walked := w.walk(limited)
+	newestFirst(w.found)
 	s := &scan{re: re, query: q, allow: g.AllowSecrets, want: required(expr)}
+	// Files found before the limit are searched all the same, and the result says that there are more.
 	if walked == nil || errors.Is(walked, errEnough) {
-		if err := s.files(limited, env, files); err != nil {
+		if err := s.files(limited, env, w.found); err != nil {
 			walked = err
 		}
 	}
@@ -252,6 +245,7 @@ func (s *scan) result(notes []string) tool.Result {
 	if note != "" {
 		notes = append([]string{note}, notes...)
 	}
+	// A text that is only in files that were passed over would look absent, so each kind of them is named.
 	if s.stopped {
 		notes = append(notes,
 			fmt.Sprintf("incomplete: stopped after %d matching lines; use a narrower pattern", maxMatches))
@@ -324,17 +318,10 @@ func (s *scan) content(secrets *tool.Redaction) (text, note string, reads []stri
 	return b.String(), note, reads
 }
 
-func (s *scan) before() int { return first(s.query.Before, s.query.Context, s.query.Around) }
-func (s *scan) after() int  { return first(s.query.After, s.query.Context, s.query.Around) }
-
-func first(values ...*int) int {
-	for _, v := range values {
-		if v != nil {
-			return *v
-		}
-	}
-	return 0
+func (s *scan) before() int {
+	return *cmp.Or(s.query.Before, s.query.Context, s.query.Around, new(int))
 }
+func (s *scan) after() int { return *cmp.Or(s.query.After, s.query.Context, s.query.Around, new(int)) }
 
 // show writes the wanted lines of a file and those around them. It returns false if the output
 // is full.

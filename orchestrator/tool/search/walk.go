@@ -64,22 +64,25 @@ type found struct {
 // walker walks one tree.
 type walker struct {
 	root     *os.Root
+	from     string            // the resolved path whose tree it is
+	match    func(string) bool // decides on a path below from
 	maxFiles int
-	ignored  bool // ignored files, too
-	visit    func(found) error
+	ignored  bool    // ignored files, too
+	found    []found // that match
 	files    int
 	unread   int // directories that could not be read
 }
 
-// walk visits every regular file at and below a resolved path, in the order
-// of their names.
-func (w *walker) walk(ctx context.Context, rel string) error {
+// walk finds the regular files that match at and below from, in the order of their names.
+func (w *walker) walk(ctx context.Context) error {
+	rel := w.from
 	info, err := w.root.Lstat(rel)
 	if err != nil {
 		return err
 	}
 	if info.Mode().IsRegular() {
-		return w.visit(found{rel, info})
+		w.add(rel, info)
+		return nil
 	}
 	if !info.IsDir() {
 		return &tool.PathError{Path: rel, Reason: "is neither a file nor a directory"}
@@ -105,10 +108,7 @@ func (w *walker) dir(ctx context.Context, rel string, rules ignore.Chain) error 
 	}
 	entries, err := fs.ReadDir(w.root.FS(), rel)
 	if err != nil {
-		w.unread++
-		if len(entries) == 0 {
-			return nil
-		}
+		w.unread++ // what was read before the error counts
 	}
 	if !w.ignored {
 		rules = w.rules(rules, path.Join(rel, ".gitignore"), rel)
@@ -134,11 +134,15 @@ func (w *walker) dir(ctx context.Context, rel string, rules ignore.Chain) error 
 		if err != nil {
 			continue // gone meanwhile
 		}
-		if err := w.visit(found{name, info}); err != nil {
-			return err
-		}
+		w.add(name, info)
 	}
 	return nil
+}
+
+func (w *walker) add(rel string, info fs.FileInfo) {
+	if w.match(below(w.from, rel)) {
+		w.found = append(w.found, found{rel, info})
+	}
 }
 
 func (w *walker) skip(e fs.DirEntry, name string, rules ignore.Chain) bool {
@@ -192,10 +196,7 @@ func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 // newestFirst sorts files by time, newest first, then by path.
 func newestFirst(files []found) {
 	slices.SortFunc(files, func(a, b found) int {
-		if c := b.info.ModTime().Compare(a.info.ModTime()); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.rel, b.rel)
+		return cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), cmp.Compare(a.rel, b.rel))
 	})
 }
 

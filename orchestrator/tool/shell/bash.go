@@ -92,6 +92,7 @@ func (bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 	}
 	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Network: a.Network}
 	e.Timeout = time.Duration(a.Timeout) * time.Second
+	// Without a word the first build in a sandbox looks like one that hangs.
 	if name := env.Sandbox.FillsCache(a.Command, os.Environ()); name != "" && env.Progress != nil {
 		env.Progress(
 			fmt.Sprintf("the sandbox's own cache of %s is empty: this first run fills it, and can take minutes", name))
@@ -191,7 +192,8 @@ func (s *stream) end() {
 }
 
 // configRefused matches git's message when the sandbox refuses a write of a configuration.
-var configRefused = regexp.MustCompile(`could not (write|lock) config file .*: (Device or resource busy|Read-only file system|Permission denied)`)
+var configRefused = regexp.MustCompile(
+	`could not (write|lock) config file .*: (Device or resource busy|Read-only file system|Permission denied)`)
 
 // result returns the model's result: the output, then one line in brackets with everything
 // else.

@@ -3,8 +3,6 @@ package shell
 import (
 	"bytes"
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // The limits of the kept part of an output that is too long to be shown.
@@ -113,7 +111,7 @@ func (k *kept) how(p place) string {
 	}
 	text := fmt.Sprintf("recall with op %d and from %d shows it", p.op, p.from)
 	if len(k.ops) > 1 {
-		text += fmt.Sprintf("; the whole output is in ops %s", numbers(k.ops))
+		text += fmt.Sprintf("; the whole output is in ops %v", k.ops)
 	}
 	switch {
 	case k.err != nil:
@@ -122,12 +120,4 @@ func (k *kept) how(p place) string {
 		text += fmt.Sprintf("; only the first %d bytes of it are kept", k.from)
 	}
 	return text
-}
-
-func numbers(ops []uint64) string {
-	names := make([]string, len(ops))
-	for i, seq := range ops {
-		names[i] = strconv.FormatUint(seq, 10)
-	}
-	return strings.Join(names, ", ")
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -87,15 +88,15 @@ func (f fetch) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 		case limit.Err() != nil:
 			err = fmt.Errorf("no complete answer within %v", FetchTimeout)
 		}
-		return network(tool.Errorf("FetchURL: %s: %v.", short(target), plainError(err))), nil
+		return tool.Errorf("FetchURL: %s: %v.", short(target), plainError(err)).FromNetwork(), nil
 	}
 	secrets := env.Redaction()
 	text, err := p.text(a.Whole, secrets.Text)
 	if err != nil {
-		return network(tool.Errorf("FetchURL: %s: %v.", short(p.from), err)), nil
+		return tool.Errorf("FetchURL: %s: %v.", short(p.from), err).FromNetwork(), nil
 	}
 	text = secrets.Text(text)
-	r := network(tool.Textf("%s", window(text, a.Start, p)))
+	r := tool.Textf("%s", window(text, a.Start, p)).FromNetwork()
 	r.IsError = p.status >= 400
 	r.Secrets = secrets.Found()
 	r.Display = fmt.Sprintf("%d, %d characters", p.status, utf8.RuneCountInString(text))
@@ -119,11 +120,6 @@ func Read(ctx context.Context, o *Options, address string) (string, error) {
 		return "", fmt.Errorf("status %d", p.status)
 	}
 	return p.text(false, func(text string) string { return text })
-}
-
-func network(r tool.Result) tool.Result {
-	r.Network = true
-	return r
 }
 
 func checkURL(s string) (*url.URL, error) {
@@ -220,13 +216,13 @@ func (f fetch) get(ctx context.Context, u *url.URL) (*page, error) {
 	return p, nil
 }
 
+// textual matches the media types of texts.
+var textual = regexp.MustCompile(`^text/|(json|xml|yaml|javascript)$`)
+
 // text returns the readable text of a page: HTML as markdown, other texts unchanged. HTML is redacted before it is
 // converted, since what markdown escapes, joins or leaves out may be part of a secret's form.
 func (p *page) text(whole bool, redact func(string) string) (string, error) {
-	texts := strings.HasPrefix(p.kind, "text/") || strings.HasSuffix(p.kind, "json") ||
-		strings.HasSuffix(p.kind, "xml") ||
-		strings.HasSuffix(p.kind, "yaml") || strings.HasSuffix(p.kind, "javascript")
-	if !texts {
+	if !textual.MatchString(p.kind) {
 		return "", fmt.Errorf("it is %s (%d bytes), not text", tool.Visible(p.kind), len(p.body))
 	}
 	in, err := charset.NewReader(bytes.NewReader(p.body), p.header)

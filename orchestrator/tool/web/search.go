@@ -133,7 +133,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 		case limit.Err() != nil:
 			err = fmt.Errorf("no complete answer within %v", searchTimeout)
 		}
-		return network(tool.Errorf("SearchWeb: %s: %v.", s.Search.Engine, plainError(err))), nil
+		return tool.Errorf("SearchWeb: %s: %v.", s.Search.Engine, plainError(err)).FromNetwork(), nil
 	}
 	var b strings.Builder
 	for i, h := range hits[:min(len(hits), a.Limit)] {
@@ -147,7 +147,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 		b.WriteString("Nothing was found.")
 	}
 	secrets := env.Redaction()
-	r := network(tool.Textf("%s", secrets.Text(tool.Visible(b.String()))))
+	r := tool.Textf("%s", secrets.Text(tool.Visible(b.String()))).FromNetwork()
 	r.Secrets = secrets.Found()
 	r.Display = fmt.Sprintf("%d results", min(len(hits), a.Limit))
 	return r, nil
@@ -190,17 +190,11 @@ func (s search) request(ctx context.Context, query string, limit int) (*http.Req
 	get := func(base string, values url.Values) (*http.Request, error) {
 		return http.NewRequestWithContext(ctx, http.MethodGet, base+"?"+values.Encode(), nil)
 	}
-	or := func(own string) string {
-		if s.Search.URL != "" {
-			return s.Search.URL
-		}
-		return own
-	}
 	switch s.Search.Engine {
 	case "searxng":
 		return get(strings.TrimSuffix(s.Search.URL, "/")+"/search", url.Values{"q": {query}, "format": {"json"}})
 	case "brave":
-		req, err := get(or(braveURL), url.Values{"q": {query}, "count": {fmt.Sprint(limit)}})
+		req, err := get(cmp.Or(s.Search.URL, braveURL), url.Values{"q": {query}, "count": {fmt.Sprint(limit)}})
 		if err == nil {
 			req.Header.Set("X-Subscription-Token", s.Search.Key)
 			req.Header.Set("Accept", "application/json")
@@ -211,7 +205,7 @@ func (s search) request(ctx context.Context, query string, limit int) (*http.Req
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, or(tavilyURL), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.Search.URL, tavilyURL), bytes.NewReader(body))
 	if err == nil {
 		req.Header.Set("Authorization", "Bearer "+s.Search.Key)
 		req.Header.Set("Content-Type", "application/json")
