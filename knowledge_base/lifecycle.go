@@ -70,17 +70,9 @@ func verify(c, old *card.Card, ch *Change, now time.Time) error {
 // Text returns a card's text as it counts here, which is its file's unless a
 // project ships it as reviewed, and the file's fingerprint.
 func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
-	if err := s.refreshWatched(); err != nil {
+	st, err := s.stored(id)
+	if err != nil {
 		return nil, "", err
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, "", ErrClosed
-	}
-	st := s.cards[id]
-	if st == nil {
-		return nil, "", fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
 	return st.Card.Clone().Markdown(), st.Fingerprint(), nil
 }

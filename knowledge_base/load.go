@@ -51,29 +51,19 @@ func (c *contents) opposing(id string) []string {
 
 // load reads the files into memory, except those unchanged since known, which is keyed
 // by path. The caller holds the write lock, or no lock that readers wait for.
-func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
-	now, err := s.scan(ctx, known)
-	if err != nil {
-		return err
-	}
-	s.contents, s.filled = now, false
-	return nil
-}
-
-// scan reads the folder. Files with the bytes of known ones, keyed by path, are not parsed.
-func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, err error) {
+func (s *Store) load(ctx context.Context, known map[string]*folder.File) (err error) {
 	if s.reviews, err = reviews.Open(s.fs, s.opts.reviews, s.opts.SharedReviews); err != nil {
-		return out, err
+		return err
 	}
 	paths, broken, err := s.folder.Paths()
 	if err != nil {
-		return out, err
+		return err
 	}
 	all, err := s.folder.ReadAll(ctx, paths, known)
 	if err != nil {
-		return out, err
+		return err
 	}
-	out = contents{
+	out := contents{
 		cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Lesson]string, len(all)),
 		against: make(map[string][]string), reviews: s.reviews,
 	}
@@ -104,14 +94,17 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 			continue
 		}
 		if len(out.cards) == MaxCards {
-			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
+			return fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		out.cards[r.File.ID] = r.File
 		out.addContradictions(r.File.Card)
 		out.lessons[r.File.Lesson] = r.File.ID
 	}
-	out.usage, err = usage.Read(s.usagePath())
-	return out, err
+	if out.usage, err = usage.Read(s.usagePath()); err != nil {
+		return err
+	}
+	s.contents, s.filled = out, false
+	return nil
 }
 
 // readCard reads one card as it counts here.

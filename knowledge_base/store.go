@@ -155,6 +155,15 @@ func (s *Store) byPath() map[string]*folder.File {
 
 // Get returns a copy of the card with that id, to read or to edit and [Store.Put].
 func (s *Store) Get(id string) (*card.Card, error) {
+	st, err := s.stored(id)
+	if err != nil {
+		return nil, err
+	}
+	return st.Card.Clone(), nil
+}
+
+// stored returns a card's file, which is not changed any more: another one takes its place.
+func (s *Store) stored(id string) (*folder.File, error) {
 	if err := s.refreshWatched(); err != nil {
 		return nil, err
 	}
@@ -163,11 +172,10 @@ func (s *Store) Get(id string) (*card.Card, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	st := s.cards[id]
-	if st == nil {
-		return nil, fmt.Errorf("card %q: %w", id, ErrNotFound)
+	if st := s.cards[id]; st != nil {
+		return st, nil
 	}
-	return st.Card.Clone(), nil
+	return nil, fmt.Errorf("card %q: %w", id, ErrNotFound)
 }
 
 // Cards returns the cards of entries, in their order; one that was removed meanwhile is left out. A watched folder is
@@ -227,20 +235,13 @@ func (s *Store) ReviewsDamage() string {
 	switch {
 	case s.closed:
 	case s.reviews.Bad > 0:
-		return fmt.Sprintf("%s is damaged: %s cannot be read, and cards whose review stood there count as drafts; "+
-			"approve them again, then remove these lines", s.opts.reviews, lines(s.reviews.Bad))
+		return fmt.Sprintf("%s is damaged: unreadable lines: %d; cards whose review stood there count as drafts: "+
+			"approve them again, then remove these lines", s.opts.reviews, s.reviews.Bad)
 	case s.unrecorded > 0 && !s.opts.NoHistory: // a project ships its cards without this machine's reviews
 		return fmt.Sprintf("%s does not record the reviews of cards that say they were reviewed (%d): "+
 			"they count as drafts until you approve them", s.opts.reviews, s.unrecorded)
 	}
 	return ""
-}
-
-func lines(n int) string {
-	if n == 1 {
-		return "1 line"
-	}
-	return fmt.Sprintf("%d lines", n)
 }
 
 // Rebuild reads all files again, throws the derived index away and builds it

@@ -56,8 +56,8 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&f.Patience, "patience", 0,
 		"how long a provider that fails is waited for, such as 2h (default 24h, 10m in a session)")
 	fl.StringArrayVar(&f.goal.Until, "until", nil,
-		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it runs in a copy "+
-			"of the directory where the kernel can make one, else in the directory itself")
+		"command that has to end with 0 before the task is done, such as 'go test ./...' (repeatable); it "+
+			"runs in a copy of the directory where the kernel can make one, else in the directory itself")
 	fl.StringVar(&f.goal.Score, "score", "", "command whose last number scores a step, the higher the better "+
 		"(default: the tests of --until that pass, or its commands where no test runner is recognised)")
 	fl.BoolVar(&f.goal.Frozen, "until-frozen", false,
@@ -84,8 +84,8 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "",
 		"name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
-	fl.StringVar(&f.Tree, "worktree", "", "work in a new git worktree of the directory, or a copy where there is no commit; "+
-		"'anamnesis apply' brings the changes back (its `NAME` is a number if none is given)")
+	fl.StringVar(&f.Tree, "worktree", "", "work in a new git worktree of the directory, or a copy where there is no "+
+		"commit; 'anamnesis apply' brings the changes back (its `NAME` is a number if none is given)")
 	fl.Lookup("worktree").NoOptDefVal = seat.AnyName
 	fl.StringVar(&f.ID, "task", "", "name of the task (default: derived from the request)")
 	fl.StringArrayVar(&f.allow, "allow", nil,

@@ -76,7 +76,8 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 	if err != nil {
 		return err
 	}
-	if err := a.out().Content(func(out io.Writer) error { _, err := io.WriteString(out, patch); return err }); err != nil {
+	write := func(out io.Writer) error { _, err := io.WriteString(out, patch); return err }
+	if err := a.out().Content(write); err != nil {
 		return err
 	}
 	a.out().Changes(c.List)
@@ -100,7 +101,8 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 	if t.Git {
 		remove = []string{"git", "-C", t.From, "worktree", "remove", "--force", t.Root} // its changes are no commits
 	}
-	a.notef("to go back: %s", shellLine("anamnesis", "world", "restore", string(res.Source[:12]), "--dir", t.From, "--store", svc.Home.Store(t.Root)))
+	a.notef("to go back: %s", shellLine("anamnesis", "world", "restore", string(res.Source[:12]), "--dir", t.From,
+		"--store", svc.Home.Store(t.Root)))
 	a.notef("to remove the worktree: %s", shellLine(remove...))
 	return nil
 }

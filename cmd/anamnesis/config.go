@@ -36,11 +36,11 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show each setting with its value and where it comes from",
-		Long: "Show each setting with its value and where it comes from. A flag wins over the environment (ANAMNESIS_MODEL\n" +
-			"and so on), then the project's " + settings.ProjectFile + " (the nearest one, up to the root of the git\n" +
-			"repository), then your own config.yaml. A project's file may make approval, sandbox and limits stricter.\n" +
-			"Its other values for these, the models, the server's address and the key are used only after you approved\n" +
-			"the file's current content.",
+		Long: "Show each setting with its value and where it comes from. A flag wins over the environment\n" +
+			"(ANAMNESIS_MODEL and so on), then the project's " + settings.ProjectFile + " (the nearest, up to the\n" +
+			"root of the git repository), then your own config.yaml. A project's file may make approval, sandbox\n" +
+			"and limits stricter. Its other values for these, the models, the server's address and the key are\n" +
+			"used only after you approved the file's current content.",
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := session.RealDir(dir); err != nil {
 				return err

@@ -50,7 +50,8 @@ func (a *app) easShowCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if strings.TrimSpace(args[0]) == "" {
-				return exit.Usagef("eas show: no model named; for example 'anamnesis eas show gpt-4o', and 'anamnesis eas list' shows every row")
+				return exit.Usagef("eas show: no model named; for example 'anamnesis eas show gpt-4o', and " +
+					"'anamnesis eas list' shows every row")
 			}
 			t, own, err := a.easTable()
 			if err != nil {

@@ -79,7 +79,8 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 		}
 		return err
 	case a.json:
-		return a.printJSON(map[string]any{"proposals": open, "decided": found - len(open), "notes": append([]string{}, notes...)})
+		return a.printJSON(
+			map[string]any{"proposals": open, "decided": found - len(open), "notes": append([]string{}, notes...)})
 	case len(open) == 0:
 		a.printf("nothing to propose; %d decided before\n", found)
 		return nil

@@ -96,7 +96,8 @@ func (a *app) importBatch(ctx context.Context, im *beside.Importer, src beside.S
 }
 
 // offerImport asks whether past sessions are to be imported. Where it cannot ask it prints the command for that.
-func (a *app) offerImport(ctx context.Context, svc *session.Service, src beside.Sessions, command string, yes bool) error {
+func (a *app) offerImport(ctx context.Context, svc *session.Service, src beside.Sessions, command string,
+	yes bool) error {
 	im, line := beside.NewImporter(svc), view.NewProgress(a.stderr)
 	batch, err := im.Examine(ctx, src, line.Sessions)
 	line.Clear()

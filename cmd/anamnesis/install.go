@@ -156,13 +156,15 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 // beginBeside ends an installation: it offers to import the agents' past sessions, and says what to do now.
 func (a *app) beginBeside(ctx context.Context, svc *session.Service, agents []sessions.Agent, yes bool) error {
 	var of []string // all agents
+	command := "anamnesis import --all"
 	if len(agents) == 1 {
 		of = []string{string(agents[0])}
+		command = "anamnesis import " + of[0] + " --all"
 	}
 	src, err := beside.FindSessions(of, true, a.getenv)
 	if err != nil {
 		a.notef("past sessions: %v", err)
-	} else if err := a.offerImport(ctx, svc, src, strings.Join(append([]string{"anamnesis import"}, append(of, "--all")...), " "), yes); err != nil {
+	} else if err := a.offerImport(ctx, svc, src, command, yes); err != nil {
 		return err
 	}
 	a.println("now: start the agent as ever; from the third session in a repository on it gets the command " +
@@ -199,7 +201,7 @@ func (a *app) installAgents(p *install.Places, args []string, verb install.Verb,
 		return nil, exit.Usagef("name one agent, or --all: %s", sessions.Names())
 	case all:
 		return p.Configured()
-	case !slices.Contains(install.Agents(), sessions.Agent(args[0])):
+	case !slices.Contains(sessions.Agents(), sessions.Agent(args[0])):
 		return nil, exit.Usagef("%s: not an agent; known are %s", args[0], sessions.Names())
 	}
 	agent := sessions.Agent(args[0])

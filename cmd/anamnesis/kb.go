@@ -46,7 +46,7 @@ func (a *app) kbCommand() *cobra.Command {
 // result is in dir when the command runs.
 func chooseKB(cmd *cobra.Command, dir *string) {
 	var project bool
-	cmd.PersistentFlags().BoolVar(&project, "project", false, "the cards of the project you are in: "+knowledgebase.ProjectDir)
+	cmd.PersistentFlags().BoolVar(&project, "project", false, "the cards of this project: "+knowledgebase.ProjectDir)
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if !project {
 			return nil
@@ -59,7 +59,7 @@ func chooseKB(cmd *cobra.Command, dir *string) {
 		}
 		return nil
 	}
-	cmd.PersistentFlags().StringVar(dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
+	cmd.PersistentFlags().StringVar(dir, "kb", "", "the knowledge base's directory (default: in the program's state)")
 }
 
 // folderUse says whether a verb makes the folder of cards that --kb names.
@@ -111,7 +111,7 @@ func projectKB() string {
 const gcPercent = 400
 
 // withKB calls do with the opened knowledge base of the command line.
-func (a *app) withKB(dir *string, use folderUse, do func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
+func (a *app) withKB(dir *string, use folderUse, do func(*cobra.Command, []string, *knowledgebase.Store) error) runE {
 	return func(cmd *cobra.Command, args []string) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 		store, err := a.openKB(*dir, use, knowledgebase.Options{})
@@ -124,7 +124,7 @@ func (a *app) withKB(dir *string, use folderUse, do func(cmd *cobra.Command, arg
 }
 
 // onCard is withKB for a verb on one card, which may be named by the beginning of its id.
-func (a *app) onCard(dir *string, do func(cmd *cobra.Command, id string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
+func (a *app) onCard(dir *string, do func(*cobra.Command, string, *knowledgebase.Store) error) runE {
 	return a.withKB(dir, existing, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 		ids, err := names.Cards(store, args)
 		if err != nil {
@@ -134,7 +134,6 @@ func (a *app) onCard(dir *string, do func(cmd *cobra.Command, id string, store *
 	})
 }
 
-// desk returns the user's files and editor.
 func (a *app) desk() cardfile.Desk {
 	return cardfile.Desk{
 		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Terminal: a.interactive(),
@@ -271,10 +270,11 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			took := time.Since(begin)
-			cards, broken := len(store.List()), cardfile.Broken(store)
-			return a.show(map[string]any{"cards": cards, "broken": broken, "tasks": tasks, "build_ms": took.Milliseconds()}, func() {
-				a.printf("%d cards indexed, %d files not readable, %d tasks counted, %v\n", cards, len(broken), tasks, took.Round(time.Millisecond))
+			took, cards, broken := time.Since(begin), len(store.List()), cardfile.Broken(store)
+			row := map[string]any{"cards": cards, "broken": broken, "tasks": tasks, "build_ms": took.Milliseconds()}
+			return a.show(row, func() {
+				a.printf("%d cards indexed, %d files not readable, %d tasks counted, %v\n",
+					cards, len(broken), tasks, took.Round(time.Millisecond))
 			})
 		}),
 	}

@@ -73,7 +73,8 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 nothing.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.withKB(dir, created, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
-			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the problem and its place, in words that a search would use")
+			topic := cmp.Or(card.OneLine(strings.Join(args, " ")),
+				"the problem and its place, in words that a search would use")
 			template := strings.Replace(cardfile.Template, "TOPIC", strconv.Quote(topic), 1)
 			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template), "use 'anamnesis kb add FILE'")
 			if err != nil {

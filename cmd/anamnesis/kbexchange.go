@@ -60,12 +60,16 @@ refused. git asks for no password: use a credential helper or ssh keys.`,
 			case errors.Is(err, history.ErrNoGit):
 				return exit.Usagef("%w; install git", err)
 			case errors.Is(err, history.ErrReplaced):
-				return exit.With(exit.Refused, fmt.Errorf("%w: replace it there with 'git push --force', or name a new remote", err))
-			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected),
+				return exit.With(exit.Refused,
+					fmt.Errorf("%w: replace it there with 'git push --force', or name a new remote", err))
+			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy),
+				errors.Is(err, history.ErrRejected),
 				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
 				return exit.With(exit.Refused, err)
-			case err != nil && len(args) == 0 && strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
-				return exit.Usagef("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', or run 'git remote add origin ADDRESS' in that folder")
+			case err != nil && len(args) == 0 &&
+				strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
+				return exit.Usagef("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', " +
+					"or run 'git remote add origin ADDRESS' in that folder")
 			case err != nil:
 				return err
 			}

@@ -32,13 +32,14 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 			})
 			return a.show(map[string]any{"cards": entries, "broken": cardfile.Broken(store)}, func() {
 				for _, e := range entries {
-					a.println(view.Fit(a.stdout, e.Created.Format(time.DateOnly)+"  "+e.ID+"  "+view.Clean(e.Topic)+" ("+show.Marks(store, e)+")"))
+					a.println(view.Fit(a.stdout, e.Created.Format(time.DateOnly)+"  "+e.ID+"  "+view.Clean(e.Topic)+
+						" ("+show.Marks(store, e)+")"))
 				}
 			})
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().StringSliceVar(&states, "state", nil, "only cards in these states: draft, reviewed, retired, superseded")
+	cmd.Flags().StringSliceVar(&states, "state", nil, "only these states: draft, reviewed, retired, superseded")
 	return cmd
 }
 

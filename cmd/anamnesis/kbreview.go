@@ -71,15 +71,16 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, number i
 	return nil
 }
 
-// reviewCard asks the user about a card, again after each edit, and carries the answer out. ended: no more cards
-// are wanted.
-func (a *app) reviewCard(ctx context.Context, store *knowledgebase.Store, it review.Item, at string) (ended bool, err error) {
+// reviewCard asks the user about a card, again after each edit, and carries the answer out. It reports whether no
+// more cards are wanted.
+func (a *app) reviewCard(ctx context.Context, store *knowledgebase.Store, it review.Item, at string) (bool, error) {
 	refuse := review.Reject
 	if it.State == card.Reviewed {
 		refuse = review.Retire
 	}
 	for {
-		answer, err := a.tty().Ask(ctx, fmt.Sprintf("%s y (approve), n (%s), e (edit), q (quit), anything else skips: ", at, refuse))
+		answer, err := a.tty().Ask(ctx,
+			fmt.Sprintf("%s y (approve), n (%s), e (edit), q (quit), anything else skips: ", at, refuse))
 		if err != nil {
 			return true, err
 		}

@@ -93,8 +93,8 @@ func (a *app) rootCommand() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.attachCommand(), a.sayCommand(), a.answerCommand(),
-			a.jumpCommand(), a.applyCommand(), a.stopCommand(), a.demoCommand()}},
+		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.attachCommand(), a.sayCommand(),
+			a.answerCommand(), a.jumpCommand(), a.applyCommand(), a.stopCommand(), a.demoCommand()}},
 		{"Look", []*cobra.Command{a.mirrored(a.tasksCommand()), a.searchCommand(), a.mirrored(a.timelineCommand()),
 			a.mirrored(a.showCommand()), a.mirrored(a.reportCommand()), a.mirrored(a.diffCommand()), a.blameCommand(),
 			a.mirrored(a.explainCommand()), a.doctorCommand()}},
@@ -167,15 +167,17 @@ func (a *app) versionCommand() *cobra.Command {
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
+// runE is what cobra runs for a verb.
+type runE = func(*cobra.Command, []string) error
+
 // withHome and withService call a verb's function with the program's state.
-func (a *app) withHome(do func(*cobra.Command, []string, taskdir.Home) error) func(*cobra.Command, []string) error {
+func (a *app) withHome(do func(*cobra.Command, []string, taskdir.Home) error) runE {
 	return a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
 		return do(cmd, args, svc.Home)
 	})
 }
 
-func (a *app) withService(do func(*cobra.Command, []string, *session.Service) error) func(
-	*cobra.Command, []string) error {
+func (a *app) withService(do func(*cobra.Command, []string, *session.Service) error) runE {
 	return func(cmd *cobra.Command, args []string) error {
 		svc, err := a.service()
 		if err != nil {
@@ -189,7 +191,8 @@ func (a *app) withService(do func(*cobra.Command, []string, *session.Service) er
 // sayUnexamined names the directories where a command ran when its program died.
 func (a *app) sayUnexamined(h taskdir.Home) {
 	for _, r := range quarantine.Unexamined(h.Runs()) {
-		fmt.Fprintf(a.stderr, "anamnesis: a command in %s was cut off when its program died; do not use git there until "+
-			"a task, a resume, a jump or a recording in that directory has examined what it left\n", view.Line(r.World, 500))
+		fmt.Fprintf(a.stderr, "anamnesis: a command in %s was cut off when its program died; do not use git there "+
+			"until a task, a resume, a jump or a recording in that directory has examined what it left\n",
+			view.Line(r.World, 500))
 	}
 }

@@ -171,9 +171,8 @@ func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
 }
 
 // withServers runs a verb with the servers of a directory.
-func (a *app) withServers(
-	dir *string, run func(*cobra.Command, []string, *session.Service, []mcp.Server) error,
-) func(*cobra.Command, []string) error {
+func (a *app) withServers(dir *string,
+	run func(*cobra.Command, []string, *session.Service, []mcp.Server) error) runE {
 	return a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
 		real, err := session.RealDir(*dir)
 		if err != nil {

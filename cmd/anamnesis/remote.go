@@ -25,7 +25,8 @@ func (a *app) mirrored(cmd *cobra.Command) *cobra.Command {
 		task := ""
 		if strings.Contains(cmd.Use, "TASK") {
 			if len(args) == 0 || strings.Trim(args[0], "0123456789") == "" {
-				return exit.Usagef("%s --remote: name a task; 'anamnesis tasks --remote %s' lists them", cmd.Name(), address)
+				return exit.Usagef("%s --remote: name a task; 'anamnesis tasks --remote %s' lists them",
+					cmd.Name(), address)
 			}
 			task = args[0]
 		}

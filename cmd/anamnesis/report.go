@@ -23,7 +23,8 @@ and cost. Each line names the operation that it rests on: 'anamnesis show TASK S
 			return err
 		}
 		return a.show(r, func() {
-			a.printf("%s", reportview.Text(r, reportview.Options{Long: long, Markdown: md, Columns: a.tty().Width(), Remote: a.printer.Remote}))
+			a.printf("%s", reportview.Text(r,
+				reportview.Options{Long: long, Markdown: md, Columns: a.tty().Width(), Remote: a.printer.Remote}))
 		})
 	})
 	cmd.Flags().BoolVar(&long, "long", false, "all lines of each list, uncut")

@@ -75,5 +75,4 @@ func (a *app) seat() *seat.Seat {
 	return &seat.Seat{Console: a.tty(), Configured: a.configured, Warn: a.warn, Version: version}
 }
 
-// warn prints warnings, one a line.
 func (a *app) warn(texts ...string) { a.out().Warn(texts...) }

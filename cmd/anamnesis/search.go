@@ -42,7 +42,8 @@ recorded since the last one.`,
 			found, err := search.Find(cmd.Context(), svc.Home, q, line.Tasks)
 			line.Clear()
 			if errors.Is(err, search.ErrNoWords) {
-				return exit.Usagef("%s: %w; name a word, a path or a part of an error", strconv.Quote(view.Line(q.Words, 60)), err)
+				return exit.Usagef("%s: %w; name a word, a path or a part of an error",
+					strconv.Quote(view.Line(q.Words, 60)), err)
 			} else if err != nil {
 				return err
 			}

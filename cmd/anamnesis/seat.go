@@ -26,8 +26,9 @@ func (a *app) configureSession(root *cobra.Command) {
 	root.Use = `anamnesis ["REQUEST"]`
 	root.Long = "Agents that go back without forgetting.\n\n" +
 		"On a terminal, 'anamnesis' opens a session in the directory, and 'anamnesis \"REQUEST\"' starts one with a\n" +
-		"request. It stays after an answer. Text piped into the command is the request, or follows it. The verbs below\n" +
-		"are for scripts, and for looking at what was recorded. 'anamnesis run --help' lists all flags of a session."
+		"request. It stays after an answer. Text piped into the command is the request, or follows it. The\n" +
+		"verbs below are for scripts, and for looking at what was recorded. 'anamnesis run --help' lists all\n" +
+		"flags of a session."
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 && (f.Quiet || strings.ContainsAny(args[0], " \t\n")) || len(args) == 0 {
 			return nil

@@ -69,7 +69,8 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 			}
 			next := "it goes on"
 			var busy *taskdir.BusyError
-			if st, err := svc.State(task); err == nil && errors.As(svc.Home.CheckFree(st.Opened.Dir), &busy) && busy.Task != task {
+			if st, err := svc.State(task); err == nil && errors.As(svc.Home.CheckFree(st.Opened.Dir), &busy) &&
+				busy.Task != task {
 				next = fmt.Sprintf("it goes on when task %s has ended, which works in its directory", busy.Task)
 			}
 			if !running {

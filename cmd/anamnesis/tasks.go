@@ -36,7 +36,8 @@ Tasks of subagents and imported sessions are listed only with --all.`,
 				if err != nil {
 					return err
 				}
-				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return !project.Has(r.Repo, r.Dir, r.WorktreeOf) })
+				rows = slices.DeleteFunc(rows,
+					func(r taskdir.Summary) bool { return !project.Has(r.Repo, r.Dir, r.WorktreeOf) })
 			}
 			return a.show(rows, func() { a.out().Tasks(rows) })
 		}),
@@ -69,7 +70,7 @@ func (a *app) diffCommand() *cobra.Command {
 	cmd := a.onTask(&cobra.Command{
 		Use:   "diff [TASK] [A [B]]",
 		Short: "Show what changed in the world between two steps",
-		Long:  "Show what changed from the end of step A (default: 0, the beginning) to that of step B (default: the current one).",
+		Long:  "Show what changed from the end of step A (default: 0) to that of step B (default: the current one).",
 	}, 0, 2, a.diff)
 	return a.jsonFlag(cmd, "a JSON array of changed paths")
 }

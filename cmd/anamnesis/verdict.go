@@ -49,6 +49,6 @@ Nothing else counts: that a task ended well says nothing of the cards that it wa
 			func() { a.printf("%s ended %s; cards it was shown: %d\n", task, ending, len(cards)) })
 	})
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
+	cmd.Flags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: in the program's state)")
 	return cmd
 }

@@ -34,8 +34,6 @@ type leniency struct {
 	scoreShare float64
 }
 
-func defaultLeniency() leniency { return leniency{report: 1.4, companion: 0.3, scoreShare: 0.5} }
-
 // scales are what a query can reach, and its kind.
 type scales struct {
 	words, grams float64 // the score of a text of average length that has each term once

@@ -68,7 +68,7 @@ func New(o *Options) *Index {
 		cache: &vectors.Cache{Dir: o.Dir, WriteFile: o.WriteFile},
 		stale: true,
 
-		lenient: defaultLeniency(),
+		lenient: leniency{report: 1.4, companion: 0.3, scoreShare: 0.5},
 	}
 	if o.Embedder != nil {
 		now := o.Now

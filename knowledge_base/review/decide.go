@@ -117,7 +117,6 @@ func seen(s *knowledgebase.Store, d Decision, id string) (*card.Card, error) {
 	return c, nil
 }
 
-// turn moves a card to its next state.
 func turn(c *card.Card, act Act, now time.Time) error {
 	no := func(why string) error { return &StateError{ID: c.ID, State: c.State, Act: act, Why: why} }
 	gone := c.State == card.Retired || c.State == card.Superseded
@@ -201,7 +200,6 @@ func disclaim(s *knowledgebase.Store, ch *knowledgebase.Change, d Decision) erro
 	return nil
 }
 
-// message words the commit.
 func (d Decision) message(s *knowledgebase.Store) string {
 	verb := strings.ToUpper(string(d.Act[:min(1, len(d.Act))])) + string(d.Act[min(1, len(d.Act)):])
 	var topics []string

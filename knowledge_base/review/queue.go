@@ -126,7 +126,6 @@ func Uses(c usage.Counts) []string {
 		c.Shown, c.Followed, c.Held+c.Verified, c.Contradicted, c.Rediscovered)}
 }
 
-// about names another card.
 func about(store *knowledgebase.Store, id string) string {
 	c, err := store.Get(id)
 	if err != nil {

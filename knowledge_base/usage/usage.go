@@ -113,7 +113,6 @@ type Tally struct {
 	counts map[string]*Counts
 	seen   map[Event]bool // showings, by what makes them one
 	ends   map[[2]string]Event
-	Bad    int // lines that could not be read
 }
 
 func (t *Tally) Add(e Event) {
@@ -245,8 +244,7 @@ func Read(path string) (*Tally, error) {
 		var e Event
 		switch line = bytes.TrimSpace(line); {
 		case len(line) == 0:
-		case json.Unmarshal(line, &e) != nil || e.V != 1 || e.Card == "":
-			t.Bad++
+		case json.Unmarshal(line, &e) != nil || e.V != 1 || e.Card == "": // it counts nothing
 		default:
 			t.Add(e)
 		}

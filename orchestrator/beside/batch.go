@@ -86,7 +86,6 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 	return src, nil
 }
 
-// Batch is what an import would read.
 type Batch struct {
 	Todo      []SessionFile
 	Known     int      // sessions without anything new
@@ -193,14 +192,12 @@ func (b Batch) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Report is what an import did.
 type Report struct {
 	Sessions []Imported `json:"sessions"`
 	Skipped  []string   `json:"skipped"` // files that were not read, and why
 	Damaged  []string   `json:"damaged"` // files that were read without their damaged parts
 }
 
-// String summarises the import.
 func (r Report) String() string {
 	var all Imported
 	for _, s := range r.Sessions {

@@ -19,7 +19,6 @@ const offFile = ".anamnesis/off"
 // Paused is the file that stops all recording.
 func Paused(h taskdir.Home) string { return filepath.Join(all(h), "paused") }
 
-// Pause stops all recording.
 func Pause(h taskdir.Home) error {
 	if err := os.MkdirAll(filepath.Dir(Paused(h)), 0o700); err != nil {
 		return err

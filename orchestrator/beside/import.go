@@ -139,7 +139,6 @@ func (w *stream) fold() error {
 	return w.journal.ApplyQueued(w.state, func(o op.Op) error { return state.Fold(w.state, o) })
 }
 
-// post records operations and folds them.
 func (w *stream) post(ctx context.Context, bodies ...op.Body) error {
 	if err := w.journal.Post(ctx, bodies...); err != nil {
 		return err

@@ -98,7 +98,6 @@ func Facts(svc *session.Service, dir string) string {
 	return text
 }
 
-// Remember writes a draft card.
 func Remember(ctx context.Context, svc *session.Service, c *card.Card) error {
 	store, err := knowledgebase.Open(svc.Home.KnowledgeBase(), &knowledgebase.Options{
 		Redact: svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned)),

@@ -27,7 +27,8 @@ func Propose(
 ) (open []proposal.Proposal, all int, notes []string, err error) {
 	if len(names) > 0 {
 		if reader == nil {
-			return nil, 0, nil, remedy.With(session.Usagef("eas reflect: a search needs a model that reads what is found"), remedy.NameModel, "")
+			return nil, 0, nil, remedy.With(
+				session.Usagef("eas reflect: a search needs a model that reads what is found"), remedy.NameModel, "")
 		}
 		if notes, err = Search(ctx, svc, names, reader); err != nil {
 			return nil, 0, nil, err

@@ -44,7 +44,8 @@ func Search(
 	case err != nil:
 		return nil, err
 	case o.Search.Engine == "":
-		return nil, session.Usagef("eas reflect: search: no search engine is configured: name one in %s, as docs/guides/web-tools.md shows", h.Web())
+		return nil, session.Usagef("eas reflect: search: no search engine is configured: name one in %s, as "+
+			"docs/guides/web-tools.md shows", h.Web())
 	case len(names) > maxSearched:
 		return nil, session.Usagef("eas reflect: search: %d models, at most %d at once", len(names), maxSearched)
 	}

@@ -99,7 +99,8 @@ func (l *Leftovers) adoptSubagents(ctx context.Context) error {
 				continue
 			}
 			st, err := taskdir.ReadState(l.Home, id)
-			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != l.ID || st.Opened.Parent.Call != open.ID {
+			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != l.ID ||
+				st.Opened.Parent.Call != open.ID {
 				continue
 			}
 			started := &op.SubagentStarted{Call: open.ID, Task: id, Agent: st.Opened.Parent.Agent}
@@ -179,7 +180,8 @@ func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) e
 			IsError: true, Unknown: true,
 		}
 		if len(kept) > 0 {
-			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
+			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.",
+				strings.Trim(fmt.Sprint(kept), "[]"))
 		}
 		if text := recordedEffect(l.State(), c.ID); text != "" {
 			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}

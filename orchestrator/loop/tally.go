@@ -57,7 +57,6 @@ type Tally struct {
 	Effects map[Key]bool `json:",omitempty"`
 }
 
-// Call is a call as a Tally counts it.
 type Call struct {
 	World   string // tree id; empty if unknown: then nothing is counted
 	Tool    string
@@ -154,7 +153,6 @@ func Polling() []Pattern {
 	return list
 }
 
-// Match reports whether a call fits the pattern.
 func (p Pattern) Match(tool, args string) bool {
 	return p.MatchCommand(tool, shell.Command(args))
 }
@@ -171,7 +169,6 @@ type Streak struct {
 	Times int
 }
 
-// After returns the streak after a call.
 func (s Streak) After(tool, args string) Streak {
 	k := KeyOf("", tool, args)
 	if k == s.Key {

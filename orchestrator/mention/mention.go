@@ -18,8 +18,10 @@ const maxImages = 8
 var (
 	// named matches a word that may name a file: after an @, absolute, or of the home directory; quoted, or with
 	// escaped spaces, as terminals insert a file that is dropped on them. marks may follow it.
-	named  = regexp.MustCompile(`(?:^|[\s(])(?:"((?:file://)?[/~@][^"\n]+)"|'((?:file://)?[/~@][^'\n]+)'|((?:file://)?[/~@](?:\\.|[^\s\\"])(?:\\.|[^\s\\])*)|(@"[^"\n]+)")`)
-	pixels = regexp.MustCompile(`(?i)\.(?:png|jpe?g|webp|gif)$`)
+	named = regexp.MustCompile(`(?:^|[\s(])(?:"((?:file://)?[/~@][^"\n]+)"|'((?:file://)?[/~@][^'\n]+)'|` +
+		`((?:file://)?[/~@](?:\\.|[^\s\\"])(?:\\.|[^\s\\])*)|(@"[^"\n]+)")`)
+	escaped = regexp.MustCompile(`\\(.)`)
+	pixels  = regexp.MustCompile(`(?i)\.(?:png|jpe?g|webp|gif)$`)
 )
 
 const marks = ".,;:!?)"
@@ -33,7 +35,8 @@ type File struct {
 // Files returns the files that a text names. Relative paths are of dir. A word without a file is none.
 func Files(dir, text string) (found []File) {
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
-		word := strings.TrimPrefix(m[1]+m[2]+regexp.MustCompile(`\\(.)`).ReplaceAllString(m[3], "$1")+strings.Replace(m[4], `"`, "", 1), "file://")
+		bare := escaped.ReplaceAllString(m[3], "$1")
+		word := strings.TrimPrefix(m[1]+m[2]+bare+strings.Replace(m[4], `"`, "", 1), "file://")
 		word, at := strings.CutPrefix(word, "@")
 		for _, word := range []string{word, strings.TrimRight(word, marks)} {
 			path := word

@@ -13,7 +13,6 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Role is the author of a message.
 type Role string
 
 const (
@@ -40,7 +39,6 @@ type Message struct {
 	Parts []op.Part `json:",omitempty"`
 }
 
-// ToolSpec describes one tool to the model.
 type ToolSpec struct {
 	Name        string
 	Description string
@@ -88,7 +86,6 @@ type Past struct {
 // MaxCalls is how many calls of one reply are read. If a reply has more, none runs.
 const MaxCalls = 128
 
-// Reply is one complete reply.
 type Reply struct {
 	Text      string
 	Reasoning string

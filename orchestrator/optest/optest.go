@@ -124,8 +124,8 @@ const (
 	Opened = "task.opened 0 {\"task\":\"t\"}\nuser.said 0 {\"text\":\"go\",\"source\":\"request\"}\n"
 	Begun  = Opened + "cards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n"
 	Called = Begun +
-		"model.asked 1 {\"last_seq\":4}\nmodel.replied 1 " +
-		"{\"calls\":[{\"id\":\"a\",\"name\":\"Bash\",\"args\":\"{}\"},{\"id\":\"b\",\"name\":\"Bash\",\"args\":\"{}\"}],\"finish\":\"tool_calls\"}\n"
+		`model.asked 1 {"last_seq":4}` + "\nmodel.replied 1 " + `{"calls":[{"id":"a","name":"Bash","args":"{}"},` +
+		`{"id":"b","name":"Bash","args":"{}"}],"finish":"tool_calls"}` + "\n"
 	Results = Called + "tool.returned 1 {\"call\":\"a\"}\ntool.returned 1 {\"call\":\"b\"}\n"
 	Stepped = Results + "world.saved 1 {\"parent\":0,\"commit\":\"c1\"}\n"
 )

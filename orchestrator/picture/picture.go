@@ -65,13 +65,17 @@ func Fit(data []byte) (p op.Part, description string, err error) {
 		return p, "", fmt.Errorf("it is damaged: %w", err)
 	}
 	if config.Width <= 0 || config.Height <= 0 || config.Width > MaxPixels/config.Height {
-		return p, "", fmt.Errorf("it has %dx%d pixels, at most %d million are decoded", config.Width, config.Height, MaxPixels/1_000_000)
+		return p, "", fmt.Errorf("it has %dx%d pixels, at most %d million are decoded", config.Width, config.Height,
+			MaxPixels/1_000_000)
 	}
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
 		return p, "", fmt.Errorf("it is damaged: %w", err)
 	}
-	p = op.Part{Kind: op.PartImage, MIME: "image/" + format, Width: img.Bounds().Dx(), Height: img.Bounds().Dy(), Base64: data}
+	p = op.Part{
+		Kind: op.PartImage, MIME: "image/" + format, Width: img.Bounds().Dx(), Height: img.Bounds().Dy(),
+		Base64: data,
+	}
 	was, turned := fmt.Sprintf("%dx%d pixels", p.Width, p.Height), orientation(data)
 	_, cmyk := img.(*image.CMYK) // some providers show its colours inverted
 	if max(p.Width, p.Height) <= MaxSide && len(data) <= MaxBytes && turned == 1 && !cmyk && format != "gif" {

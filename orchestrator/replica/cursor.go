@@ -32,7 +32,6 @@ type Cursor struct {
 	Vaults map[string]int64  `json:"vaults,omitempty"`
 }
 
-// end is where a stream ends.
 type end struct {
 	File string `json:"file"`
 	Size int64  `json:"size"`

@@ -81,7 +81,6 @@ type Holder struct {
 	lost    error
 }
 
-// stream is one task's stream.
 type stream struct {
 	log   *opstream.Log
 	store string // of its snapshots
@@ -99,8 +98,9 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 	host, _ := os.Hostname()
 	h := &Holder{
 		o: o, bucket: b, task: c.Task, holder: randomName(), host: host, cursor: c,
-		ended: make(chan struct{}), stopped: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}),
-		wrote: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		ended: make(chan struct{}), stopped: make(chan struct{}), closing: make(chan struct{}),
+		changed: make(chan struct{}),
+		wrote:   make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		streams: make(map[string]*stream), sent: make(map[string]bool), until: o.Now(),
 	}
 	h.cursor.Remote, h.cursor.Own = b.String(), h.holder // so that Pull recognises what this process sends
@@ -346,7 +346,8 @@ func (h *Holder) collectStream(ctx context.Context, b *batch, task string, s *st
 			return err
 		}
 		if n := int64(len(data)); n > s.vault {
-			b.files = append(b.files, file{name: taskFile(task, taskdir.VaultName), offset: s.vault, data: data[s.vault:]})
+			b.files = append(b.files,
+				file{name: taskFile(task, taskdir.VaultName), offset: s.vault, data: data[s.vault:]})
 			m.vault = n
 		}
 	}
@@ -403,7 +404,8 @@ func (h *Holder) export(ctx context.Context, b *batch, store string, id worldsta
 		if err != nil {
 			return err
 		}
-		b.files = append(b.files, file{name: worldsPrefix + filepath.Base(store) + "/" + string(id) + filepath.Ext(path), data: data})
+		b.files = append(b.files,
+			file{name: worldsPrefix + filepath.Base(store) + "/" + string(id) + filepath.Ext(path), data: data})
 		b.size += len(data)
 	}
 	return nil
@@ -430,7 +432,8 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 	h.mu.Unlock()
 	n := c.Last.N + 1
 	about := About{
-		V: version, Task: h.task, N: n, After: c.Sum, Holder: h.holder, Time: h.o.Now().UTC(), Host: h.host, Released: released, Lease: h.o.Lease,
+		V: version, Task: h.task, N: n, After: c.Sum, Holder: h.holder, Time: h.o.Now().UTC(), Host: h.host,
+		Released: released, Lease: h.o.Lease,
 	}
 	data, err := encode(about, b.files)
 	if err != nil {
@@ -438,7 +441,8 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 	}
 	var begun time.Time
 	if n == 1 {
-		if err := h.retry(ctx, func() error { return h.bucket.Put(ctx, indexPrefix+h.task, []byte("{}\n")) }); err != nil {
+		if err := h.retry(ctx,
+			func() error { return h.bucket.Put(ctx, indexPrefix+h.task, []byte("{}\n")) }); err != nil {
 			return err
 		}
 	}
@@ -491,7 +495,8 @@ func lostTo(stored []byte) error {
 func (h *Holder) retry(ctx context.Context, f func() error) error {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := f()
-		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, bucket.ErrKey) || errors.Is(err, ErrNewer) || errors.Is(err, ErrDamaged) {
+		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, bucket.ErrKey) || errors.Is(err, ErrNewer) ||
+			errors.Is(err, ErrDamaged) {
 			if pause > firstRetry && h.o.Waiting != nil {
 				h.o.Waiting(nil)
 			}

@@ -49,7 +49,8 @@ func Send(ctx context.Context, b bucket.Bucket, after uint64, m Message) (uint64
 
 // ReadInbox visits the messages of a task's inbox after a number, in order, until visit fails. What is in the place of
 // one and cannot be read is visited with the reason.
-func ReadInbox(ctx context.Context, b bucket.Bucket, task string, after uint64, visit func(Message, error) error) error {
+func ReadInbox(ctx context.Context, b bucket.Bucket, task string, after uint64,
+	visit func(Message, error) error) error {
 	names, err := b.List(ctx, path.Dir(inboxName(task, 0))+"/", inboxName(task, after))
 	for i := 0; i < len(names) && err == nil; i++ {
 		n, bad := strconv.ParseUint(path.Base(names[i]), 10, 64)

@@ -94,7 +94,10 @@ func encode(a About, files []file) ([]byte, error) {
 	zip, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed) // the level is valid
 	out := tar.NewWriter(zip)
 	for _, f := range append([]file{{name: aboutName, data: text}}, files...) {
-		h := &tar.Header{Name: f.name, Mode: 0o600, Size: int64(len(f.data)), Format: tar.FormatPAX, PAXRecords: map[string]string{}}
+		h := &tar.Header{
+			Name: f.name, Mode: 0o600, Size: int64(len(f.data)), Format: tar.FormatPAX,
+			PAXRecords: map[string]string{},
+		}
 		if f.offset > 0 {
 			h.PAXRecords[paxOffset] = strconv.FormatInt(f.offset, 10)
 		}

@@ -101,7 +101,8 @@ func (p *pull) run(ctx context.Context) error {
 	case len(names) > 0 && names[0] == last:
 		names = names[1:]
 	case p.Last.N > 0:
-		return fmt.Errorf("%w: %s, which this home has read, is not there: the task was removed, or the bucket was set back", ErrDamaged, last)
+		return fmt.Errorf("%w: %s, which this home has read, is not there: the task was removed, or the bucket "+
+			"was set back", ErrDamaged, last)
 	case len(names) == 0:
 		return ErrNoTask
 	}

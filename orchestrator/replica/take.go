@@ -20,9 +20,11 @@ import (
 const lookTime = 2 * time.Second
 
 // Take pulls a task and returns when this process may continue it: when the holder has said that it does not go
-// on, when it was a process of this home, whose lock the caller can take, or when the log has not grown for a lease, its
-// holder's if that is longer, by this process's own clock; 0: it is not waited for. say is called with what is waited for.
-func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lease time.Duration, say func(string)) (*Pulled, error) {
+// on, when it was a process of this home, whose lock the caller can take, or when the log has not grown for a lease,
+// its holder's if that is longer, by this process's own clock; 0: it is not waited for. say is called with what is
+// waited for.
+func Take(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string, lease time.Duration, say func(string)) (
+	*Pulled, error) {
 	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
 	var all Pulled
@@ -166,7 +168,8 @@ func Remove(ctx context.Context, b bucket.Bucket, task string, say func(string))
 				err = fmt.Errorf("%w: one has written to %s meanwhile; stop it first", ErrHeld, task)
 			}
 		}
-		if ends := last.Time.Add(max(DefaultLease, last.Lease)); failed == nil && !last.Released && time.Now().Before(ends) {
+		if ends := last.Time.Add(max(DefaultLease, last.Lease)); failed == nil && !last.Released &&
+			time.Now().Before(ends) {
 			err = fmt.Errorf("%w: one on %s wrote to %s at %s; stop it first, or wait until %s if it is gone",
 				ErrHeld, last.Host, task, last.Time.Local().Format(time.TimeOnly), ends.Local().Format(time.TimeOnly))
 		}

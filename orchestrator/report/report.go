@@ -26,7 +26,6 @@ type Line struct {
 	Time time.Time `json:"time,omitzero"`
 }
 
-// Path is a path that was left.
 type Path struct {
 	First   int       `json:"first"` // its first step
 	From    int       `json:"from"`  // its last step
@@ -186,7 +185,8 @@ func (r *Report) Add(o op.Op) {
 		r.Model, r.Task = cmp.Or(b.Model, r.Model), cmp.Or(b.Task, r.Task)
 		r.resumed(o, b)
 	case *op.UserSaid:
-		if replies := b.Source == op.SourceAnswer || b.Source == op.SourceRejection; !replies || len(r.Questions) == 0 { // otherwise the question has it
+		// otherwise the question has it
+		if replies := b.Source == op.SourceAnswer || b.Source == op.SourceRejection; !replies || len(r.Questions) == 0 {
 			r.Asked = append(r.Asked, line(o, b.Text))
 		}
 		r.Ended, r.Answer = nil, nil
@@ -218,7 +218,8 @@ func (r *Report) Add(o op.Op) {
 			r.until, r.WaitsOp = b.Wait.Until, o.Seq
 		}
 	case *op.ToolCalled:
-		r.calls[b.Call], r.called[b.Call] = o.Seq, op.Call{ID: b.Call, Name: b.Name, Args: b.Args} // the user may have edited it
+		// the user may have edited it
+		r.calls[b.Call], r.called[b.Call] = o.Seq, op.Call{ID: b.Call, Name: b.Name, Args: b.Args}
 	case *op.ToolReturned:
 		r.result(o, b)
 	case *op.SubagentStarted:
@@ -245,7 +246,10 @@ func (r *Report) Add(o op.Op) {
 	case *op.JumpRequested:
 		r.jump = op.JumpIntended{Reason: b.Reason, Learned: b.Learned, By: b.By}
 	case *op.JumpIntended:
-		r.jump = op.JumpIntended{Reason: cmp.Or(b.Reason, r.jump.Reason), Learned: cmp.Or(b.Learned, r.jump.Learned), By: cmp.Or(b.By, r.jump.By)}
+		r.jump = op.JumpIntended{
+			Reason: cmp.Or(b.Reason, r.jump.Reason), Learned: cmp.Or(b.Learned, r.jump.Learned),
+			By: cmp.Or(b.By, r.jump.By),
+		}
 		if b.Card != "" {
 			r.Learned = append(r.Learned, line(o, "draft "+b.Card+": "+b.Learned))
 		}
@@ -318,7 +322,8 @@ func (r *Report) Finish(onPath func(step int) bool, running bool) {
 	for i := range r.Tests {
 		t := &r.Tests[i]
 		t.Left = !onPath(t.Step)
-		t.Stale = !t.Left && slices.ContainsFunc(r.changed, func(c change) bool { return c.step > t.Step && onPath(c.step) })
+		t.Stale = !t.Left &&
+			slices.ContainsFunc(r.changed, func(c change) bool { return c.step > t.Step && onPath(c.step) })
 	}
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -328,7 +333,8 @@ func (r *Report) Finish(onPath func(step int) bool, running bool) {
 			}
 		}
 	}
-	r.Left = slices.DeleteFunc(r.Left, func(p Path) bool { return p.From > p.To && onPath(p.From) }) // the task went back to it
+	// the task went back to it
+	r.Left = slices.DeleteFunc(r.Left, func(p Path) bool { return p.From > p.To && onPath(p.From) })
 	for i := range r.Open {
 		if n := len(r.todos); n > 0 {
 			r.Open[i].Op = r.todos[n-1]
@@ -390,7 +396,8 @@ func (r *Report) result(o op.Op, b *op.ToolReturned) {
 	if run, ok := testrun.Parse(command, b.Output(), *b.Exit); ok && run.Status != testrun.Unclear {
 		r.Tests = append(r.Tests, Tests{Step: o.Step, Command: line(o, command).Text, Op: o.Seq, Result: run})
 	}
-	if f, failed := failure.Read(failure.Output{Command: command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, Exit: *b.Exit, HasExit: true}); failed {
+	if f, failed := failure.Read(failure.Output{Command: command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr,
+		Exit: *b.Exit, HasExit: true}); failed {
 		r.fails = append(r.fails, line(o, f.Signature))
 	}
 	changed := shell.Reached(command, r.Dir, b.Isolated)
@@ -415,7 +422,10 @@ func (r *Report) addPath(o op.Op, b *op.JumpDone) {
 		return slices.ContainsFunc(b.Discarded, func(d op.Range) bool { return d.Contains(seq) })
 	}
 	r.todos = slices.DeleteFunc(r.todos, discarded)
-	p := Path{First: b.From, From: b.From, To: b.To, Reason: asked.Reason, Learned: asked.Learned, By: asked.By, Tried: b.Reverted, Op: o.Seq, Time: o.Time}
+	p := Path{
+		First: b.From, From: b.From, To: b.To, Reason: asked.Reason, Learned: asked.Learned, By: asked.By,
+		Tried: b.Reverted, Op: o.Seq, Time: o.Time,
+	}
 	for parent := r.parents[p.First]; parent > p.To; parent = r.parents[p.First] {
 		p.First = parent
 	}
@@ -449,7 +459,8 @@ func (r *Report) BestTests() (first, best, last *Tests) {
 		if first == nil {
 			first = t
 		}
-		if best == nil || t.Status == testrun.Passed && best.Status != testrun.Passed || t.Status == best.Status && t.Passed > best.Passed {
+		if best == nil || t.Status == testrun.Passed && best.Status != testrun.Passed ||
+			t.Status == best.Status && t.Passed > best.Passed {
 			best = t
 		}
 		if !t.Left {

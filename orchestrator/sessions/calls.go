@@ -38,7 +38,8 @@ var network = shell.Pattern(`(?i)^(mcp_|web|google_web|fetch)`)
 
 // ownTool matches the tools of this program's MCP server, by the names that the
 // agents give them.
-var ownTool = shell.Pattern(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
+var ownTool = shell.Pattern(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|` +
+	`show_operation)$`)
 
 // args are the arguments of the usual tools of all agents.
 type args struct {
@@ -347,7 +348,9 @@ func relativePath(dir, path string) string {
 
 // Own texts that a session may hold: what this program showed the agent. It is left
 // out, so that nothing is learned from it again.
-var ownText = shell.Pattern(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
+var ownText = shell.Pattern(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?` +
+	`</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|` +
+	`\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
 
 func ownMarks(text string) string {
 	if !strings.ContainsAny(text, "<[") {

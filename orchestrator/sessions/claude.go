@@ -43,7 +43,8 @@ type claudeLine struct {
 // claudeExit is how a failed command's result begins.
 var claudeExit = shell.Pattern(`^Exit code (\d+)\n?`)
 
-var claudeDenied = shell.Pattern(`^(?:The user doesn't want to proceed|Permission to use |Claude requested permissions to |This (?:Bash )?command [^\n]{0,200}requires? approval)`)
+var claudeDenied = shell.Pattern(`^(?:The user doesn't want to proceed|Permission to use |` +
+	`Claude requested permissions to |This (?:Bash )?command [^\n]{0,200}requires? approval)`)
 
 // ClaudeDenied reports whether a result of Claude Code says that a user or a rule refused
 // the call.

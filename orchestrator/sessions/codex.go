@@ -56,7 +56,8 @@ var (
 	codexExit   = shell.Pattern(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
 	codexFrame  = shell.Pattern(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
 	codexFile   = shell.Pattern(`^rollout-.{19}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
-	codexDenied = shell.Pattern(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
+	codexDenied = shell.Pattern(`^(?:rejected by user|Automatic approval review|exec command rejected|` +
+		`exec_command failed)`)
 )
 
 // codexReader makes steps of a flat list: a call or a text that follows a result

@@ -32,7 +32,6 @@ type LiveDir struct {
 	shared *hold // nil if there is no such folder
 }
 
-// hold is one locked file.
 type hold struct {
 	file   *os.File
 	path   string
@@ -178,7 +177,6 @@ func (l *LiveDir) KeptOpen(socket string) error {
 	return l.update(func(rec *liveRecord) { rec.Socket = socket })
 }
 
-// update changes the records of both holds.
 func (l *LiveDir) update(change func(*liveRecord)) error {
 	if l.shared != nil {
 		_ = l.shared.update(change) // a cleaned /tmp takes only the protection from other homes

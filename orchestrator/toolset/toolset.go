@@ -62,7 +62,6 @@ func (s *Set) Bind(tools ...tool.Tool) {
 	}
 }
 
-// Asked reports whether the sources were asked.
 func (s *Set) Asked() bool { return s.versions != nil }
 
 func (s *Set) offers(t tool.Spec) bool {

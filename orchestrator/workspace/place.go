@@ -23,7 +23,6 @@ type Directory struct {
 	root   *os.Root   // of the directory; see Root
 }
 
-// OpenDirectory opens a directory and the store of its snapshots.
 func OpenDirectory(dir, store string, o *worldstate.Options) (*Directory, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

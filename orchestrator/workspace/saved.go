@@ -69,7 +69,6 @@ func ReadableFor(s *state.State, stream taskdir.Stream, j op.JumpRequested, know
 	return nil
 }
 
-// WorldAt reads the world at the end of a step.
 func WorldAt(stream taskdir.Stream, s *state.State, id int) (SavedWorld, error) {
 	w := SavedWorld{Step: id}
 	st := s.Steps.At(id)

@@ -60,7 +60,8 @@ type editorSession struct {
 // Serve serves an editor until its input or ctx ends. A turn under way then ends as
 // interrupted.
 func Serve(ctx context.Context, o Options, in io.Reader, out, stderr io.Writer) error {
-	a := &Agent{o: o, sessions: map[sdk.SessionId]*editorSession{}, out: &announcer{w: out, waiting: map[string][]byte{}}}
+	a := &Agent{o: o, sessions: map[sdk.SessionId]*editorSession{},
+		out: &announcer{w: out, waiting: map[string][]byte{}}}
 	ready := make(chan struct{})
 	a.conn = sdk.NewAgentSideConnection(a, a.out, &gatedReader{in, ready})
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})))
@@ -280,7 +281,8 @@ func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list [
 	if o := st.Opened.Origin; o != nil {
 		return nil, nil, refused("task %s is a session of %s: continue it there", id, o.Agent)
 	}
-	s := &editorSession{id: id, dir: st.Opened.Dir, begun: true} // a project that was moved is refused when the task is opened
+	// A project that was moved is refused when the task is opened.
+	s := &editorSession{id: id, dir: st.Opened.Dir, begun: true}
 	if s.servers, err = servers(list); err != nil {
 		return nil, nil, err
 	}

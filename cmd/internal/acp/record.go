@@ -74,7 +74,6 @@ type update struct {
 	ConfigOptions  []configOption `json:"configOptions"`
 }
 
-// configOption is a setting that the editor shows.
 type configOption struct {
 	ID       string          `json:"id"`
 	Category string          `json:"category"`
@@ -298,7 +297,6 @@ func (c *chat) writes(ctx context.Context, id, path, text string) (own map[strin
 	return own
 }
 
-// refuse notes that the user refused a call.
 func (c *chat) refuse(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -213,7 +213,8 @@ func (v *viewer) client(ctx context.Context) session.Client {
 			}
 			locked(func() {
 				v.send(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{
-					SessionUpdate: "current_mode_update", CurrentModeId: sdk.SessionModeId(modeID(i.Plan, i.Approval))}})
+					SessionUpdate: "current_mode_update",
+					CurrentModeId: sdk.SessionModeId(modeID(i.Plan, i.Approval))}})
 			})
 		},
 		Retry: func(at model.Attempt) { print(func() { v.printer.Retry(at) }) },
@@ -300,7 +301,6 @@ func (v *viewer) id(call string) sdk.ToolCallId {
 	return sdk.ToolCallId(call)
 }
 
-// arguments are a call's arguments as an object.
 func arguments(c op.Call) any {
 	if json.Valid([]byte(c.Args)) {
 		return json.RawMessage(c.Args)

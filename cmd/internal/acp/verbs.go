@@ -90,12 +90,13 @@ func (p *place) do(ctx context.Context, name, rest string) (string, error) {
 	if strings.TrimSpace(reason) == "" {
 		reason = "the user went back"
 	}
-	done, err := beside.Jump(ctx, p.svc, p.task, "", op.JumpRequested{To: step, Reason: reason, By: op.ByUser}, session.Client{})
+	done, err := beside.Jump(ctx, p.svc, p.task, "", op.JumpRequested{To: step, Reason: reason, By: op.ByUser},
+		session.Client{})
 	text := strings.Join(done.Warnings, "\n")
 	if err != nil {
 		return text, err
 	}
 	return strings.TrimSpace(text + fmt.Sprintf(
-			"\nThe files are as at the end of step %d. The agent reads what was reverted with your next prompt.", step)),
+			"\nThe files are as at the end of step %d. Your next prompt tells the agent what was reverted.", step)),
 		nil
 }

@@ -48,7 +48,10 @@ func PlanHandout(stores []*knowledgebase.Store, own string, facts, args []string
 	if len(args) == 1 {
 		target = args[0]
 	}
-	h := &Handout{Facts: len(facts), Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted, Drafts: drafts}
+	h := &Handout{
+		Facts: len(facts), Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted,
+		Drafts: drafts,
+	}
 	h.Changes, h.Cards, err = handout.PlanSection(target, facts, cards)
 	if errors.Is(err, handout.ErrEdited) {
 		return h, exit.With(exit.Refused, fmt.Errorf(
@@ -67,7 +70,8 @@ func (h *Handout) LeftOut() (lines string) {
 			quote.Number(h.Drafts, "draft"))
 	}
 	if n := len(h.Tainted); n > 0 {
-		lines += fmt.Sprintf("left out: %s with evidence from outside the project; once you have checked the text: anamnesis kb approve --untaint %s\n",
+		lines += fmt.Sprintf("left out: %s with evidence from outside the project; once you have checked the text: "+
+			"anamnesis kb approve --untaint %s\n",
 			quote.Number(n, "reviewed card"), strings.Join(h.Tainted, " "))
 	}
 	return lines

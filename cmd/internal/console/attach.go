@@ -48,7 +48,8 @@ func (c *Console) Attach(ctx context.Context, svc *session.Service, task string)
 	p := view.NewText(nil, c.Out, c.Width(), dir, view.WithOutputs)
 	var typed <-chan string
 	if live && c.Interactive() {
-		c.notef("a line that you type answers what the task asks or goes to the agent; /answer …, /stop; Ctrl-C leaves the task running")
+		c.notef("a line that you type answers what the task asks or goes to the agent; /answer …, /stop; Ctrl-C " +
+			"leaves the task running")
 		typed = c.typed()
 	}
 	var questions state.Questions

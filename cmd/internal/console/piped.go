@@ -61,7 +61,8 @@ func (c *Console) withInput(ctx context.Context, words string, needed bool) (str
 			late.Stop()
 		case <-late.C:
 			if !needed {
-				c.notef("warning: nothing came on standard input within %s: the request is sent without it; '</dev/null' avoids the wait", firstByte)
+				c.notef("warning: nothing came on standard input within %s: the request is sent without it; "+
+					"'</dev/null' avoids the wait", firstByte)
 				return words, nil
 			}
 			c.notef("reading the request from standard input")
@@ -78,9 +79,10 @@ func (c *Console) withInput(ctx context.Context, words string, needed bool) (str
 func joined(words, in string) (string, error) {
 	switch {
 	case len(in) > maxPipedBytes:
-		return "", exit.Usagef("standard input is longer than a request may be (%d KiB): put it into a file in the directory, and name the file in the request", maxPipedBytes>>10)
+		return "", exit.Usagef("standard input is longer than a request may be (%d KiB): put it into a file, and name "+
+			"the file in the request", maxPipedBytes>>10)
 	case !utf8.ValidString(in):
-		return "", exit.Usagef("standard input is not text: put it into a file in the directory, and name the file in the request")
+		return "", exit.Usagef("standard input is not text: put it into a file, and name the file in the request")
 	}
 	in = strings.TrimSpace(in)
 	switch {

@@ -111,7 +111,8 @@ func sameFile(a, b io.Writer) bool {
 func OutcomeError(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
 	var fault *model.Fault
-	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404 || errors.Is(fault.Err, model.ErrNoKey) || errors.Is(fault.Err, model.ErrNoTools)) {
+	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404 ||
+		errors.Is(fault.Err, model.ErrNoKey) || errors.Is(fault.Err, model.ErrNoTools)) {
 		return exit.Usagef("task %s: %v; correct the key, the address or the model's name, then %s", task, out.Err,
 			again)
 	}
@@ -119,7 +120,8 @@ func OutcomeError(task string, out runtime.Outcome) error {
 	case "done", "idle":
 		return nil
 	case "interrupted":
-		return exit.With(exit.Interrupted, fmt.Errorf("task %s: %s; %s", task, strings.TrimSuffix("interrupted: "+out.Detail, ": "), again))
+		return exit.With(exit.Interrupted,
+			fmt.Errorf("task %s: %s; %s", task, strings.TrimSuffix("interrupted: "+out.Detail, ": "), again))
 	case "evicted":
 		return exit.With(exit.Evicted, fmt.Errorf("task %s: %s; %s", task, out.Detail, again))
 	case "limit":
@@ -128,9 +130,11 @@ func OutcomeError(task string, out runtime.Outcome) error {
 		}
 		return exit.With(exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again))
 	case "asked":
-		return exit.With(exit.Stuck, fmt.Errorf("task %s asks: %s; 'anamnesis answer %s' answers, then %s", task, quote.Squash(out.Detail), task, again))
+		return exit.With(exit.Stuck, fmt.Errorf("task %s asks: %s; 'anamnesis answer %s' answers, then %s", task,
+			quote.Squash(out.Detail), task, again))
 	case "stuck":
-		return exit.With(exit.Stuck, fmt.Errorf("task %s: stuck: %s; answer with 'anamnesis resume %s \"…\"'", task, out.Detail, task))
+		return exit.With(exit.Stuck,
+			fmt.Errorf("task %s: stuck: %s; answer with 'anamnesis resume %s \"…\"'", task, out.Detail, task))
 	}
 	if out.Err != nil {
 		return exit.With(exit.Code(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again))

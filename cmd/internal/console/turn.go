@@ -29,7 +29,8 @@ func (c *Console) Turn(ctx context.Context, s *session.Session, p view.Printer, 
 	}
 	p.End(out, s.State(), report())
 	if out.Reason == "done" && s.State().Grants.Plan {
-		c.notef("the task is in plan mode: 'anamnesis resume %[1]s --plan=false --approval edits' carries the plan out, 'anamnesis resume %[1]s \"…\"' changes it", s.Task)
+		c.notef("the task is in plan mode: 'anamnesis resume %[1]s --plan=false --approval edits' carries the plan "+
+			"out, 'anamnesis resume %[1]s \"…\"' changes it", s.Task)
 	}
 	return OutcomeError(s.Task, out)
 }

@@ -34,7 +34,8 @@ var files embed.FS
 // exceeds it.
 const eas = 4000
 
-const request = "The tests of this module fail: it adds up large amounts of money and is wrong by a cent. Make them pass without changing the tests."
+const request = "The tests of this module fail: it adds up large amounts of money and is wrong by a cent. Make them " +
+	"pass without changing the tests."
 
 type Demo struct {
 	*console.Console
@@ -58,7 +59,8 @@ func (d *Demo) Run(ctx context.Context, dir, userHome string) error {
 	}
 	home := filepath.Join(dir, "home")
 	d.Service = d.Service.At(taskdir.Home{User: userHome, State: home, Data: home, Config: home})
-	fmt.Fprintln(d.Out, "This is a recording: the model's words come from a script. The files, the commands, the jump, the pass and the card are real.")
+	fmt.Fprintln(d.Out, "This is a recording: the model's words come from a script. The files, the commands, the "+
+		"jump, the pass and the card are real.")
 	err = d.task(ctx, dir, "demo_one", "one", "ledger")
 	if err == nil {
 		err = d.approve(ctx, "demo_one")
@@ -72,7 +74,8 @@ func (d *Demo) Run(ctx context.Context, dir, userHome string) error {
 	case err != nil:
 		return err
 	case kept:
-		fmt.Fprintf(d.Out, "\neverything is in %s; look around with ANAMNESIS_HOME=%s anamnesis timeline demo_one\n", dir, home)
+		fmt.Fprintf(d.Out,
+			"\neverything is in %s; look around with ANAMNESIS_HOME=%s anamnesis timeline demo_one\n", dir, home)
 	}
 	next := "'anamnesis'"
 	if own, err := os.Executable(); err == nil && strings.Contains(own, "go-build") { // go run
@@ -80,8 +83,8 @@ func (d *Demo) Run(ctx context.Context, dir, userHome string) error {
 	} else if _, missing := exec.LookPath("anamnesis"); missing != nil && err == nil {
 		next = own
 	}
-	fmt.Fprintf(d.Out, "\nnext: %s in a project of yours offers the keys and local models that it finds; 'anamnesis install claude-code' "+
-		"works beside the agent you use\n", next)
+	fmt.Fprintf(d.Out, "\nnext: %s in a project of yours offers the keys and local models that it finds; 'anamnesis "+
+		"install claude-code' works beside the agent you use\n", next)
 	return nil
 }
 
@@ -167,7 +170,8 @@ func (d *Demo) approve(ctx context.Context, task string) error {
 		return err
 	}
 	_, err = review.Decide(ctx, store, decision)
-	fmt.Fprintf(d.Out, "\na user reads the card and approves it: anamnesis kb approve %s\n", strings.Join(decision.IDs, " "))
+	fmt.Fprintf(d.Out, "\na user reads the card and approves it: anamnesis kb approve %s\n",
+		strings.Join(decision.IDs, " "))
 	return errors.Join(err, store.Close())
 }
 

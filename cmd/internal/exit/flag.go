@@ -41,7 +41,8 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return Usagef("%sunknown command %q; did you mean %s?", name, args[0], strings.Join(near, " or "))
 			} else if !cmd.HasParent() {
-				return Usagef("unknown command %q; put a request of several words in quotes, or use '%s run %s'; see '%s --help'", args[0], path, args[0], path)
+				return Usagef("unknown command %q; put a request of several words in quotes, or use '%s run %s'; "+
+					"see '%s --help'", args[0], path, args[0], path)
 			}
 			return Usagef("%sunknown command %q; see '%s --help'", name, args[0], path)
 		case n < len(required):
@@ -115,7 +116,8 @@ func Stream(err error) error {
 	case errors.Is(err, opstream.ErrLocked):
 		code, remedy = Refused, "wait for it to end"
 	case errors.Is(err, opstream.ErrCorrupt):
-		code, remedy = Corrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints the intact part; nothing was changed"
+		code, remedy = Corrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints the intact "+
+			"part; nothing was changed"
 	case errors.Is(err, opstream.ErrNotFound):
 		code, remedy = Usage, "check --dir; a task's stream is in the folder tasks/TASK of the state folder"
 	case errors.Is(err, opstream.ErrVersion):

@@ -45,7 +45,7 @@ func Here(h taskdir.Home, getenv func(string) string) (*Places, error) {
 }
 
 func (p *Places) Configured() ([]sessions.Agent, error) {
-	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool { return !p.Found(agent) })
+	agents := slices.DeleteFunc(sessions.Agents(), func(agent sessions.Agent) bool { return !p.Found(agent) })
 	if len(agents) == 0 {
 		return nil, exit.Usagef("no agent has a configuration in %s", p.Home)
 	}

@@ -36,7 +36,7 @@ var number = regexp.MustCompile(`\b(\d+)\.\d+\.\d+`)
 
 // Findings lists what doctor says of the agents that something was installed for, a line each.
 func (p *Places) Findings(ctx context.Context) (lines []string) {
-	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool {
+	agents := slices.DeleteFunc(sessions.Agents(), func(agent sessions.Agent) bool {
 		return !exists(p.manifest(agent)) && !p.configured(agent)
 	})
 	if len(agents) == 0 {
@@ -70,7 +70,8 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 		say = append(say, p.codexTrust())
 	}
 	if path := p.otherServer(agent); path != "" {
-		say = append(say, fmt.Sprintf("%s names another program as the MCP server \"anamnesis\", so the agent cannot jump: rename that entry, then run 'anamnesis install %s'", path, agent))
+		say = append(say, fmt.Sprintf("%s names another program as the MCP server \"anamnesis\", so the agent cannot "+
+			"jump: rename that entry, then run 'anamnesis install %s'", path, agent))
 	}
 	if why := p.forbidden(agent); why != "" {
 		say = append(say, why)

@@ -24,7 +24,8 @@ var bom = []byte("\xEF\xBB\xBF")
 
 // hookForm matches the command of a hook that an installation wrote, of this version or an older
 // one, for any state folder: Entries are recognised by it, since the state folder may be gone.
-var hookForm = regexp.MustCompile(`^(?:exec /bin/sh -c '[^']*' |sh )('(?:[^']|'\\'')*/beside/hook\.sh'|[^\s']+/beside/hook\.sh) [a-z-]+$`)
+var hookForm = regexp.MustCompile(`^(?:exec /bin/sh -c '[^']*' |sh )('(?:[^']|'\\'')*/beside/hook\.sh'|` +
+	`[^\s']+/beside/hook\.sh) [a-z-]+$`)
 
 // runsWrapper matches a command that runs a wrapper, also one that a user has changed.
 var runsWrapper = regexp.MustCompile(`/beside/hook\.sh(['"\s]|$)`)
@@ -133,7 +134,8 @@ func (p *part) others(root map[string]any) map[string]any {
 	permissions, isTable := rest["permissions"].(map[string]any)
 	if allowed, isList := permissions["allow"].([]any); isTable && (isList || permissions["allow"] == nil) {
 		permissions = maps.Clone(permissions)
-		if permissions["allow"] = slices.DeleteFunc(slices.Clone(allowed), isRule); len(items(permissions["allow"])) == 0 {
+		others := slices.DeleteFunc(slices.Clone(allowed), isRule)
+		if permissions["allow"] = others; len(others) == 0 {
 			delete(permissions, "allow")
 		}
 		if rest["permissions"] = permissions; len(permissions) == 0 {
@@ -237,7 +239,8 @@ func (p *Places) complete(agent sessions.Agent, part part, root map[string]any) 
 			return false
 		}
 	}
-	return len(want) == len(events[agent]) && (!p.Allow || agent != sessions.Claude || len(rulesIn(root)) >= len(readOnlyTools))
+	return len(want) == len(events[agent]) &&
+		(!p.Allow || agent != sessions.Claude || len(rulesIn(root)) >= len(readOnlyTools))
 }
 
 // program returns the program of an MCP server's entry.
@@ -263,7 +266,7 @@ func dataOf(entry map[string]any) string {
 // programMissing reports whether a command is a path at which no program is left, as after this program was moved.
 func programMissing(path string) bool { return filepath.IsAbs(path) && !exists(path) }
 
-// serverEntry returns the entry of the MCP server: a new one, or an older one with the program and the state folder of this one.
+// serverEntry returns the entry of the MCP server: a new one, or an older one with this program and state folder.
 func (p *Places) serverEntry(agent sessions.Agent, older map[string]any) map[string]any {
 	entry, env := map[string]any{"command": p.Program, "args": []any{"mcp", "serve"}}, "env"
 	switch agent {

@@ -77,9 +77,11 @@ func (p *Places) script() string {
 	if p.Data != "" {
 		env = "ANAMNESIS_HOME=" + shell.Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
-	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\nexec 2>/dev/null\n" + env +
+	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\n" +
+		"exec 2>/dev/null\n" + env +
 		"reply=$(trap '' INT QUIT; exec " + shell.Quote(p.Program) + " hook \"$1\")\n" +
-		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
+		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; " +
+		"*) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
 }
 
 // Stored says what a recording stores, where, how long, and how large it may get.
@@ -88,9 +90,10 @@ func (p *Places) Stored() string {
 	if set := p.Getenv("ANAMNESIS_STORE_LIMIT"); set != "" && set != "none" {
 		limit = "at most " + set + " (ANAMNESIS_STORE_LIMIT), where that is set when the agent is started"
 	}
-	return "what is stored: each call with its result, and after each step what changed in the directory; no environment; secrets are redacted first\n" +
+	return "what is stored: each call with its result, and after each step what changed in the directory; " +
+		"no environment; secrets are redacted first\n" +
 		"where: " + p.State + ", readable by you alone\n" +
-		"what is sent: parts of a discarded path, to the model that your config.yaml names; nothing if it names none\n" +
+		"what is sent: parts of a discarded path, to the model that your config.yaml names, if it names one\n" +
 		"how long: until you delete it, 'anamnesis uninstall AGENT --purge'; 'anamnesis world gc' packs it\n" +
 		"how large: the snapshots of one directory have " + limit + "\n" +
 		"at the limit steps are recorded without a checkpoint, and the timeline says so"
@@ -302,7 +305,8 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 			err = write(f.Path, f.After)
 		}
 		if err != nil {
-			return fmt.Errorf("%w; make it writable and install again, or 'anamnesis uninstall %s' takes back what was written", err, agent)
+			return fmt.Errorf("%w; make it writable and install again, or 'anamnesis uninstall %s' takes back "+
+				"what was written", err, agent)
 		}
 	}
 	return nil
@@ -440,7 +444,8 @@ func (p *part) removeAll(now []byte) ([]byte, error) {
 	if err == nil {
 		for _, h := range hooksIn(root) {
 			if runsWrapper.MatchString(h.command) {
-				err = fmt.Errorf("%w: the %s hook %q contains ours in a form that 'install' did not write: remove it yourself", ErrConfig, h.event, h.command)
+				err = fmt.Errorf("%w: the %s hook %q contains ours in a form that 'install' did not write: "+
+					"remove it yourself", ErrConfig, h.event, h.command)
 			}
 		}
 	}
@@ -458,7 +463,7 @@ func (p *Places) ownDirs(agent sessions.Agent, path string) (dirs []string) {
 
 // otherUses reports whether the wrapper serves another agent, too.
 func (p *Places) otherUses(agent sessions.Agent) bool {
-	return slices.ContainsFunc(Agents(), func(o sessions.Agent) bool { return o != agent && p.uses(o) })
+	return slices.ContainsFunc(sessions.Agents(), func(o sessions.Agent) bool { return o != agent && p.uses(o) })
 }
 
 // uses reports whether a file of an agent names a wrapper, or may, since it cannot be read.

@@ -123,7 +123,7 @@ func TestBackAgain(t *testing.T) {
 // TestMoved: if this program was moved, another installation names its new path, and
 // uninstall still leaves every file as it was. Another program of the entry stays.
 func TestMoved(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range sessions.Agents() {
 		p := places(t)
 		put(t, filepath.Join(p.dir(agent), "mine"), "")
 		p.State = filepath.Join(t.TempDir(), "state") // keeps folders
@@ -196,7 +196,7 @@ func TestEveryAgent(t *testing.T) {
 			put(t, filepath.Join(p.Home, ".kimi-code", "config.toml"), kimi)
 		}
 		before := tree(t, p.Home)
-		for _, agent := range Agents() {
+		for _, agent := range sessions.Agents() {
 			if p.Found(agent) != (configured && agent != sessions.Codex) {
 				t.Errorf("%s is found: %v", agent, p.Found(agent))
 			}
@@ -232,20 +232,20 @@ func TestEveryAgent(t *testing.T) {
 				}
 			}
 		}
-		for _, agent := range Agents() {
+		for _, agent := range sessions.Agents() {
 			if again, err := p.Plan(agent); err != nil || len(again) != 0 {
 				t.Errorf("%s is planned again: %+v, %v", agent, again, err)
 			}
 		}
 		put(t, in(".config/opencode/plugins/anamnesis.js"), "changed")
 		plans := map[sessions.Agent][]File{} // all are made before the first is carried out, as --all does
-		for _, agent := range Agents() {
+		for _, agent := range sessions.Agents() {
 			var err error
 			if plans[agent], err = p.PlanRemoval(agent); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, agent := range Agents() {
+		for _, agent := range sessions.Agents() {
 			if err := p.Uninstall(agent, plans[agent]); err != nil {
 				t.Fatal(err)
 			}
@@ -357,7 +357,7 @@ func TestInstalled(t *testing.T) {
 	const golden = "testdata/installed.txtar"
 	var b strings.Builder
 	seen := map[string]string{}
-	for _, agent := range Agents() {
+	for _, agent := range sessions.Agents() {
 		files, err := p.Plan(agent)
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +424,7 @@ func broken(t *testing.T, program, fault string) {
 // on standard error, and on standard output what the program answered, if that has the
 // form of a reply to this agent. An agent ends a hook that hangs.
 func TestWrapper(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range sessions.Agents() {
 		p := places(t)
 		p.Program = filepath.Join(t.TempDir(), "program")
 		p.do(t, agent)

@@ -38,9 +38,6 @@ var (
 	plugin []byte
 )
 
-// Agents lists those that can be installed for.
-func Agents() []sessions.Agent { return sessions.Agents() }
-
 // part is a file of an installation: one of our own, or a configuration of the agent to which
 // hooks or the MCP server are added.
 type part struct {
@@ -53,7 +50,8 @@ type part struct {
 // Offers reports whether the read-only tools of an agent could be allowed, and are not. Those of Claude Code are
 // allowed beside its hooks; Codex and opencode ask for no read-only tool, unless their user tells them to.
 func (p *Places) Offers(agent sessions.Agent) bool {
-	return agent == sessions.Claude && !slices.ContainsFunc(p.parts(agent), func(part part) bool { return len(rulesIn(part.values())) > 0 })
+	return agent == sessions.Claude &&
+		!slices.ContainsFunc(p.parts(agent), func(part part) bool { return len(rulesIn(part.values())) > 0 })
 }
 
 // dir returns where an agent keeps its configuration.
@@ -100,7 +98,6 @@ func (p *Places) Serves(command []string) bool {
 	return false
 }
 
-// parts lists the files of an installation.
 func (p *Places) parts(agent sessions.Agent) []part {
 	dir := p.dir(agent)
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
@@ -137,7 +134,8 @@ func (p *Places) parts(agent sessions.Agent) []part {
 		own.text = data
 		return own
 	}
-	manifest := made("{\n  \"name\": \"anamnesis\",\n  \"version\": \"1.0.0\",\n  \"description\": \"Go back to an earlier step; lessons of earlier sessions\"\n}\n", "mcpServers")
+	manifest := made("{\n  \"name\": \"anamnesis\",\n  \"version\": \"1.0.0\",\n"+
+		"  \"description\": \"Go back to an earlier step; lessons of earlier sessions\"\n}\n", "mcpServers")
 	hooks := made("{}\n", "")
 	manifest.path, hooks.path = extension("gemini-extension.json"), extension("hooks", "hooks.json")
 	return append(list, manifest, hooks, part{path: extension("skills", "anamnesis", "SKILL.md"), text: skill})

@@ -92,7 +92,7 @@ func older(t *testing.T, p *Places, agent sessions.Agent) {
 // else, and an uninstallation gives back each byte: at once, and after a second installation from another
 // state folder. After another edit of the user's, and from hooks of an older version, it leaves what is not ours.
 func TestShapes(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range sessions.Agents() {
 		for _, servers := range []bool{false, true} {
 			path := places(t).target(agent, servers)
 			shapes := jsonShapes
@@ -455,7 +455,7 @@ func TestMissing(t *testing.T) {
 				if err != nil {
 					continue // CI has all of them
 				}
-				for _, agent := range Agents() {
+				for _, agent := range sessions.Agents() {
 					cmd := exec.Command(program, "-c", p.Command(agent))
 					cmd.Env = []string{"PATH="} // no HOME either
 					cmd.Stdin = strings.NewReader(`{"hook_event_name": "Stop"}`)
@@ -488,7 +488,7 @@ func TestDoctorGone(t *testing.T) {
 	p := places(t)
 	p.Program = filepath.Join(t.TempDir(), "anamnesis")
 	put(t, p.Program, "")
-	for _, agent := range Agents() {
+	for _, agent := range sessions.Agents() {
 		p.do(t, agent)
 	}
 	find := func(p *Places, wants ...string) {
@@ -514,7 +514,7 @@ func TestDoctorGone(t *testing.T) {
 	if err := os.RemoveAll(p.State); err != nil {
 		t.Fatal(err)
 	}
-	for _, agent := range Agents() {
+	for _, agent := range sessions.Agents() {
 		find(&second, string(agent)+": ")
 	}
 	find(&second, "hooks in "+settings+" run "+wrapper+", which is gone", "anamnesis.js run "+wrapper+", which is gone", "config.toml run "+wrapper+", which is gone")

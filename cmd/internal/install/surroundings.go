@@ -44,7 +44,7 @@ type Machine struct {
 func (m *Machine) Concerns(state, project string) (lines []string) {
 	mounts, _ := confine.ParseMounts(m.Mounts) // of another form: nothing is said of it
 	for _, d := range []struct{ what, path, remedy string }{
-		{"the state folder", state, "name a folder on a local disk with ANAMNESIS_HOME, and run 'anamnesis install' again"},
+		{"the state folder", state, "name one on a local disk with ANAMNESIS_HOME, and run 'anamnesis install' again"},
 		{"this directory", project, "each save reads the directory; a copy on a local disk is faster"},
 	} {
 		if kind := kindAt(mounts, d.path); slices.Contains(shared, kind) {
@@ -54,7 +54,8 @@ func (m *Machine) Concerns(state, project string) (lines []string) {
 	}
 	if m.inContainer() && slices.Contains([]string{"overlay", "aufs", "fuse.fuse-overlayfs", "vfs",
 		"btrfs"}, kindAt(mounts, state)) {
-		lines = append(lines, fmt.Sprintf("this is a container, and the state folder %s goes with it: mount a volume there, or name one with ANAMNESIS_HOME", state))
+		lines = append(lines, fmt.Sprintf("this is a container, and the state folder %s goes with it: mount a volume "+
+			"there, or name one with ANAMNESIS_HOME", state))
 	}
 	return lines
 }
@@ -71,7 +72,8 @@ func (p *Places) Surroundings(project string) (lines []string) {
 	m := Machine{Mounts: string(table), Getenv: p.Getenv,
 		Container: exists("/.dockerenv") || exists("/run/.containerenv")}
 	if err := unix.Access(p.State, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
-		lines = append(lines, fmt.Sprintf("the state folder %s cannot be written (%v): nothing is recorded; set ANAMNESIS_HOME to a folder that you may read and write", p.State, err))
+		lines = append(lines, fmt.Sprintf("the state folder %s cannot be written (%v): nothing is recorded; set "+
+			"ANAMNESIS_HOME to a folder that you may read and write", p.State, err))
 	}
 	return append(lines, m.Concerns(real(p.State), real(project))...)
 }

@@ -24,9 +24,10 @@ import (
 
 const maxResultBytes = 8 << 10
 
-const instructions = `Anamnesis keeps a snapshot of this directory at the end of each step, and the lessons of earlier work.
-When the path you are on looks wrong, call timeline, then jump_to_step with the last step that was still right: files go back, including
-what shell commands changed, and you are told what failed. Edits that the user made are kept. After a jump, read files again before you edit them.
+const instructions = `Anamnesis keeps a snapshot of this directory at the end of each step, and the lessons of
+earlier work. When the path you are on looks wrong, call timeline, then jump_to_step with the last step that was still
+right: files go back, including what shell commands changed, and you are told what failed. Edits that the user made are
+kept. After a jump, read files again before you edit them.
 Call recall with an error message before you try to fix it.`
 
 // Server answers for the tasks of one home.
@@ -115,10 +116,13 @@ func (s *Server) addTools(m *mcp.Server) {
 	adds := &mcp.ToolAnnotations{DestructiveHint: &additive, OpenWorldHint: &closed}
 	jumps := &mcp.ToolAnnotations{DestructiveHint: &destructive, OpenWorldHint: &closed}
 	add(m, &mcp.Tool{Name: "timeline", Annotations: reads,
-		Description: "List the steps of this session: which can be returned to, what each did, and which were left by a jump."}, s.timeline)
+		Description: "List the steps of this session: which can be returned to, what each did, and which were " +
+			"left by a jump."}, s.timeline)
 	add(m, &mcp.Tool{Name: "jump_to_step", Annotations: jumps,
-		Description: "Return the files of the directory to the end of a step, forward or backward, including what shell commands changed. " +
-			"The user's own edits are kept. The result says what was reverted and what the steps that are left had learned. dry_run only says what would happen; paths restores these files alone."}, s.jump)
+		Description: "Return the files of the directory to the end of a step, forward or backward, including what " +
+			"shell commands changed. The user's own edits are kept. The result says what was reverted and what the " +
+			"steps that are left had learned. dry_run only says what would happen; paths restores these files alone."},
+		s.jump)
 	add(m, &mcp.Tool{Name: "checkpoint", Annotations: adds,
 		Description: "Save the files as they are now as a step of their own, with a note, to return to later."},
 		s.checkpoint)
@@ -137,7 +141,7 @@ func (s *Server) addPrompts(m *mcp.Server) {
 	for _, p := range []struct{ name, about, text string }{
 		{"timeline", "Show the steps of this session", "Call the tool timeline and show me the steps of this session."},
 		{"jump", "Go back to an earlier step",
-			"Call the tool timeline, say which step was the last one that was right and why, and call jump_to_step with it."},
+			"Call the tool timeline, say which step was the last one that was right and why, and jump_to_step to it."},
 		{"cards", "Show what is known about the present problem",
 			"Call the tool recall with the error or question at hand, and say which of the lessons apply here."},
 	} {

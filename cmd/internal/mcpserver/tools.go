@@ -60,9 +60,9 @@ func (s *Server) timeline(_ context.Context, req *mcp.CallToolRequest, in ofTask
 type jumpArgs struct {
 	Step    int      `json:"step" jsonschema:"the step whose end to return to"`
 	Reason  string   `json:"reason" jsonschema:"what was wrong with the path you leave"`
-	Learned string   `json:"learned,omitempty" jsonschema:"one or two sentences that hold for later work here, too; kept as a draft lesson"`
+	Learned string   `json:"learned,omitempty" jsonschema:"one or two sentences for later work; kept as a draft lesson"`
 	DryRun  bool     `json:"dry_run,omitempty" jsonschema:"only say what would happen"`
-	Paths   []string `json:"paths,omitempty" jsonschema:"restore these files and folders alone; the session stays where it is"`
+	Paths   []string `json:"paths,omitempty" jsonschema:"restore these paths alone; the session stays where it is"`
 	ofTask
 }
 
@@ -92,7 +92,8 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		return printed(func(p *show.Printer) { p.JumpPlan(task, plan) }), nil
 	case in.Reason == "":
 		return "", errors.New("reason is empty: say what was wrong with the path you leave")
-	case st.Opened.Origin.Recorded() && (beside.Planning(s.svc.Home, task) || codexTurn(req)["sandbox_mode"] == "read-only"):
+	case st.Opened.Origin.Recorded() &&
+		(beside.Planning(s.svc.Home, task) || codexTurn(req)["sandbox_mode"] == "read-only"):
 		return "", errors.New("the agent is in plan mode or read-only: only dry_run is possible")
 	case len(in.Paths) > 0:
 		res, warnings, err := beside.Restore(ctx, s.svc, task, fmt.Sprint(in.Step),
@@ -100,7 +101,8 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		if err != nil {
 			return strings.Join(warnings, "\n"), s.remedy(err, task, in.Step)
 		}
-		text := fmt.Sprintf("These files are as at the end of step %d, except for those kept. Read them again before you edit them.\n", in.Step)
+		text := fmt.Sprintf("These files are as at the end of step %d, except for those kept. Read them again before "+
+			"you edit them.\n", in.Step)
 		return text + printed(func(p *show.Printer) {
 			p.Moves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
 			p.LostAttributes(res.LostAttributes)
@@ -236,7 +238,7 @@ func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recall
 
 type rememberArgs struct {
 	Lesson   string `json:"lesson" jsonschema:"what to do, in one or two sentences"`
-	Evidence string `json:"evidence" jsonschema:"the command and the error it is about, or the operation numbers that show it"`
+	Evidence string `json:"evidence" jsonschema:"the command and its error, or the operation numbers that show it"`
 	ofTask
 }
 
@@ -256,14 +258,13 @@ func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in reme
 	} else if in.Task != "" {
 		return "", err
 	}
-	if c.Scope.Repo == "" {
-		c.Scope.Repo = worldstate.RepositoryName(dir)
-	}
+	c.Scope.Repo = cmp.Or(c.Scope.Repo, worldstate.RepositoryName(dir))
 	c.ID = card.NewID("remember", c.Scope.Repo, in.Lesson, in.Evidence)
 	if err := beside.Remember(ctx, s.svc, c); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Draft card %s was written. No session is shown it before the user has reviewed it ('anamnesis kb review').", c.ID), nil
+	return fmt.Sprintf("Draft card %s was written. No session is shown it before the user has reviewed it "+
+		"('anamnesis kb review').", c.ID), nil
 }
 
 type showArgs struct {

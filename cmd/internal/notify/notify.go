@@ -105,7 +105,8 @@ func New(ctx context.Context, to []string, limit time.Duration) *Notifier {
 			for e := range queue {
 				err := execute(ctx, limit, one, e)
 				n.mu.Lock()
-				if cause := context.Cause(ctx); cause == nil || cause == errLate { // otherwise the user ends the program
+				// With another cause the user ends the program.
+				if cause := context.Cause(ctx); cause == nil || cause == errLate {
 					s.err = cmp.Or(s.err, err)
 				}
 				n.mu.Unlock()
@@ -185,13 +186,15 @@ func command(to string, e Event) (args []string, input string, err error) {
 	switch to {
 	case Bell:
 		// TTOU would stop a process that is not in the terminal's foreground. Without a terminal nothing rings.
-		return []string{"sh", "-c", "trap '' TTOU; { cat >/dev/tty; } 2>/dev/null || :"}, "\a" + sequence(title, e.Text), nil
+		write := []string{"sh", "-c", "trap '' TTOU; { cat >/dev/tty; } 2>/dev/null || :"}
+		return write, "\a" + sequence(title, e.Text), nil
 	case "desktop":
 		if _, err := exec.LookPath("osascript"); err != nil {
 			markup := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 			return []string{"notify-send", "--app-name=anamnesis", "--", title, markup.Replace(e.Text)}, "", nil
 		}
-		return []string{"osascript", "-e", "on run argv", "-e", "display notification (item 2 of argv) with title (item 1 of argv)",
+		return []string{"osascript", "-e", "on run argv", "-e",
+			"display notification (item 2 of argv) with title (item 1 of argv)",
 			"-e", "end run", title, e.Text}, "", nil
 	}
 	data, err := json.Marshal(e)
@@ -246,7 +249,8 @@ func (n *Notifier) Watch(c session.Client) session.Client {
 		switch {
 		case out.Reason == "done":
 			n.send("done", out.Answer, "report")
-		case out.Reason == "stuck", out.Reason == "limit", out.Reason == "failed" && !errors.Is(out.Err, context.Canceled):
+		case out.Reason == "stuck", out.Reason == "limit",
+			out.Reason == "failed" && !errors.Is(out.Err, context.Canceled):
 			n.send(out.Reason, out.Detail, "resume")
 		}
 	}

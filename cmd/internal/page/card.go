@@ -104,7 +104,6 @@ type versionCard struct {
 	HTML template.HTML
 }
 
-// nearCard is a card that resembles the one shown.
 type nearCard struct {
 	ID, Title, First string
 	State            card.State
@@ -133,7 +132,10 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	if err != nil {
 		return nil, err
 	}
-	v := &cardView{ID: id, Title: c.Title(), State: c.State, Seen: seen, From: from, Decide: withQuery(cardPath(id)+"/decide", selection(r))}
+	v := &cardView{
+		ID: id, Title: c.Title(), State: c.State, Seen: seen, From: from,
+		Decide: withQuery(cardPath(id)+"/decide", selection(r)),
+	}
 	v.HTML, v.Rendered = markup.Render(c.Body())
 	if from == fromReview {
 		q := s.waiting(r)
@@ -153,7 +155,8 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	v.Near = slices.DeleteFunc(v.Near, func(n nearCard) bool { return slices.Contains(c.Generalizes, n.ID) })
 	v.Against, v.Tainted = s.against(c, &v.Near), c.Provenance.Tainted
 	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // the other card is shown beside
-		return slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
+		return slices.ContainsFunc(v.Against,
+			func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
 	})
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(review.Approve): !gone, string(review.Reject): c.State == card.Draft,

@@ -62,7 +62,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusBadRequest, "%q is not something to decide about a card.", d.Act)
 	}
 	if len(d.IDs) == 0 || slices.ContainsFunc(d.IDs, func(id string) bool { return d.Seen[id] == "" }) {
-		return refuse(http.StatusBadRequest, "The form does not say which text of the card was read. Open the card's page.")
+		return refuse(http.StatusBadRequest,
+			"The form does not say which text of the card was read. Open the card's page.")
 	}
 	done, err := s.desk.Decide(r.Context(), d)
 	var conflict *knowledgebase.ConflictError
@@ -117,7 +118,6 @@ func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
 	return s.renderEdit(w, r, http.StatusOK, v, "")
 }
 
-// preview answers with a rendered body.
 func (s *Server) preview(w http.ResponseWriter, r *http.Request) error {
 	out, _ := markup.Render([]byte(r.PostForm.Get("body")))
 	return s.renderPart(w, "preview", out)
@@ -169,7 +169,8 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	}
 	if lostIssue(was, []byte(v.Text)) {
 		return s.renderEdit(w, r, http.StatusUnprocessableEntity, v,
-			"Not saved: the Issue is missing, by which tasks find the card. Begin a line with \"- **Issue**: \" and what goes wrong.")
+			"Not saved: the Issue is missing, by which tasks find the card. Begin a line with \"- **Issue**: \" and "+
+				"what goes wrong.")
 	}
 	done, err := s.desk.Edit(r.Context(), v.ID, v.Seen, []byte(v.Text))
 	var conflict *knowledgebase.ConflictError

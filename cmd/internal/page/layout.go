@@ -52,7 +52,8 @@ type pair struct{ A, B any }
 type section struct{ Path, Name, Key string }
 
 func sections() []section {
-	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}, {"/tasks", "Tasks", ""}, {"/sessions", "Access", ""}}
+	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}, {"/tasks", "Tasks", ""},
+		{"/sessions", "Access", ""}}
 }
 
 // pages holds the parsed templates.

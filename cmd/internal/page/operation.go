@@ -246,7 +246,6 @@ func (w *watch) failed(n timeline.Node) (out []picture.Line) {
 	return out
 }
 
-// compare compares the step's world with that of the step it continues.
 func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 	if d.Problem = d.incomparable(task, s.tasks.Home.StoreOf(&d.opened)); d.Problem != "" {
 		return

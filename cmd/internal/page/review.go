@@ -51,7 +51,8 @@ func withQuery(path string, q url.Values) string {
 func (s *Server) waiting(r *http.Request) *queue {
 	sel := selection(r)
 	q := &queue{Filter: review.Filter{Words: sel.Get("q"), Repo: sel.Get("repo")},
-		By: cmp.Or(review.By(sel.Get("by")), review.ByLikeness), Query: sel, entries: make(map[string]knowledgebase.Entry)}
+		By: cmp.Or(review.By(sel.Get("by")), review.ByLikeness), Query: sel,
+		entries: make(map[string]knowledgebase.Entry)}
 	all := review.Waiting(s.store)
 	for _, e := range all {
 		q.entries[e.ID] = e
@@ -147,7 +148,8 @@ func (s *Server) decideMany(w http.ResponseWriter, r *http.Request) error {
 	done, err := s.desk.Decide(r.Context(), d)
 	var conflict *knowledgebase.ConflictError
 	if errors.As(err, &conflict) {
-		return refuse(http.StatusConflict, "Nothing was decided: card %s has changed since the list was made. Go back to the review.", conflict.ID)
+		return refuse(http.StatusConflict,
+			"Nothing was decided: card %s has changed since the list was made. Go back to the review.", conflict.ID)
 	}
 	if err != nil {
 		return err
@@ -199,11 +201,13 @@ func (s *Server) undo(w http.ResponseWriter, r *http.Request) error {
 	done, err := s.desk.Undo(r.Context(), seq)
 	var later *review.LaterError
 	if errors.As(err, &later) {
-		return refuse(http.StatusConflict, "Nothing was taken back. Since that page was made, this was decided here: %s. Open the review again to see what can be taken back.", later.Last.What)
+		return refuse(http.StatusConflict, "Nothing was taken back. Since that page was made, this was decided here: "+
+			"%s. Open the review again to see what can be taken back.", later.Last.What)
 	}
 	var conflict *knowledgebase.ConflictError
 	if errors.As(err, &conflict) {
-		return refuse(http.StatusConflict, "Nothing was taken back: card %s was changed since. It stays as it is now; its history shows what it was.", conflict.ID)
+		return refuse(http.StatusConflict, "Nothing was taken back: card %s was changed since. It stays as it is "+
+			"now; its history shows what it was.", conflict.ID)
 	}
 	if err != nil {
 		return err

@@ -80,7 +80,8 @@ func (s *Server) listCards(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusBadRequest, "%q is no state of a card.", v.State)
 	}
 	if n := len([]rune(v.Query)); n > maxQueryRunes {
-		return refuse(http.StatusBadRequest, "The question has %d characters, at most %d are looked for.", n, maxQueryRunes)
+		return refuse(http.StatusBadRequest, "The question has %d characters, at most %d are looked for.", n,
+			maxQueryRunes)
 	}
 	var err error
 	if v.Query == "" {
@@ -98,7 +99,8 @@ func (s *Server) listCards(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) list(v *listView, from string) error {
-	entries := slices.DeleteFunc(s.store.List(), func(e knowledgebase.Entry) bool { return v.State != "" && e.State != v.State })
+	entries := slices.DeleteFunc(s.store.List(),
+		func(e knowledgebase.Entry) bool { return v.State != "" && e.State != v.State })
 	v.Total = len(entries)
 	if from != "" {
 		n, err := strconv.Atoi(from)

@@ -92,7 +92,8 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, renewed: o.Renewed, mirror: o.Mirror, pages: p,
+	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, renewed: o.Renewed,
+		mirror: o.Mirror, pages: p,
 		mux: http.NewServeMux(), watches: watches{tasks: o.Tasks}}
 	for _, t := range s.routes() {
 		s.handle(t)
@@ -199,7 +200,8 @@ func (s *Server) handle(t route) {
 	s.mux.HandleFunc(t.pattern, func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if may := door.SessionOf(r).Right; may < t.right {
-			err = refuse(http.StatusForbidden, "This browser may %s only, and this needs the right to %s. Open an address that gives it: a browser with all rights shows them under Access.", may, t.right)
+			err = refuse(http.StatusForbidden, "This browser may %s only, and this needs the right to %s. Open an "+
+				"address that gives it: a browser with all rights shows them under Access.", may, t.right)
 		} else if err = readForm(w, r); err == nil {
 			err = t.answer(w, r)
 		}

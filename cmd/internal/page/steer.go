@@ -25,7 +25,8 @@ func did(name string) string {
 
 // say sends what a form of a task's page holds to its agent.
 func (s *Server) say(w http.ResponseWriter, r *http.Request) error {
-	return redirectDid(w, r, "say", s.tasks.Say(r.Context(), r.PathValue("task"), strings.TrimSpace(r.PostForm.Get("text"))))
+	return redirectDid(w, r, "say",
+		s.tasks.Say(r.Context(), r.PathValue("task"), strings.TrimSpace(r.PostForm.Get("text"))))
 }
 
 func (s *Server) stop(w http.ResponseWriter, r *http.Request) error {
@@ -41,7 +42,8 @@ func (s *Server) jump(w http.ResponseWriter, r *http.Request) error {
 	// A browser that leaves does not cut off a jump.
 	res, err := s.tasks.Jump(context.WithoutCancel(r.Context()), r.PathValue("task"), "", j, session.Client{})
 	if len(res.Warnings) > 0 && err == nil {
-		return s.render(w, r, http.StatusOK, "problem", view{Title: did("jump"), Body: strings.Join(res.Warnings, "\n")})
+		return s.render(w, r, http.StatusOK, "problem",
+			view{Title: did("jump"), Body: strings.Join(res.Warnings, "\n")})
 	}
 	if res.Scheduled {
 		return redirectDid(w, r, "scheduled", err)
@@ -92,5 +94,6 @@ func (s *Server) planJump(w http.ResponseWriter, r *http.Request) error {
 	var text strings.Builder
 	(&show.Printer{Out: &text, Err: &text, Width: planWidth}).JumpPlan(id, plan)
 	v := planView{id, taskPath(id), text.String(), j.To}
-	return s.render(w, r, http.StatusOK, "jump", view{Title: "Jump to step " + strconv.Itoa(j.To) + " · " + id, Section: "/tasks", Body: v})
+	return s.render(w, r, http.StatusOK, "jump",
+		view{Title: "Jump to step " + strconv.Itoa(j.To) + " · " + id, Section: "/tasks", Body: v})
 }

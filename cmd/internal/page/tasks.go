@@ -79,9 +79,11 @@ func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) searchTasks(w http.ResponseWriter, r *http.Request, q string) error {
 	l := taskList{Query: q, Errors: r.URL.Query().Has("errors")}
-	found, err := search.Find(r.Context(), s.tasks.Home, search.Query{Words: q, Errors: l.Errors, Most: tasksFound}, func(int, int) {})
+	found, err := search.Find(r.Context(), s.tasks.Home, search.Query{Words: q, Errors: l.Errors, Most: tasksFound},
+		func(int, int) {})
 	if errors.Is(err, search.ErrNoWords) {
-		return refuse(http.StatusBadRequest, "The question has no word to look for. Name a word, a path or a part of an error.")
+		return refuse(http.StatusBadRequest,
+			"The question has no word to look for. Name a word, a path or a part of an error.")
 	} else if err != nil {
 		return err
 	}
@@ -203,8 +205,9 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	if p.Auto != nil && p.Auto.Step != nil {
 		p.Auto.Step.compare(r.Context(), s, p.ID)
 	}
-	return s.render(w, r, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Done: did(r.URL.Query().Get("did")), Script: "timeline.js",
-		Style: "timeline.css", Body: p})
+	return s.render(w, r, http.StatusOK, "task",
+		view{Title: p.ID, Section: "/tasks", Done: did(r.URL.Query().Get("did")), Script: "timeline.js",
+			Style: "timeline.css", Body: p})
 }
 
 type reportView struct {
@@ -223,7 +226,8 @@ func (s *Server) showReport(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := reportView{Path: taskPath(id)}
-	for _, part := range reportview.Sections(t, reportview.Options{Long: r.URL.Query().Has("long"), Remote: s.tasks.Home.Remote}) {
+	for _, part := range reportview.Sections(t,
+		reportview.Options{Long: r.URL.Query().Has("long"), Remote: s.tasks.Home.Remote}) {
 		switch name, _, _ := strings.Cut(part.Name, " ("); name {
 		case "Paths left", "Still to do": // the lists of jumps and of what is to do stand beside it
 			continue
@@ -263,7 +267,10 @@ func newestFirst(last uint64) uint64 { return max(last, opsShown) - opsShown + 1
 
 func (w *watch) standing(live int) standing {
 	st := w.builder.State()
-	s := standing{Path: taskPath(w.id), State: w.tasks.Home.Stands(w.id, st, live != 0), Running: live != 0, Asks: asksOf(w.id, st.Questions.Open())}
+	s := standing{
+		Path: taskPath(w.id), State: w.tasks.Home.Stands(w.id, st, live != 0), Running: live != 0,
+		Asks: asksOf(w.id, st.Questions.Open()),
+	}
 	if w.last == 0 || !s.Running && w.broken() {
 		s.State = "unreadable"
 	}

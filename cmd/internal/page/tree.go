@@ -41,7 +41,10 @@ type course struct {
 
 func (w *watch) course() course {
 	st := w.builder.State()
-	c := course{Path: taskPath(w.id), Jumps: w.builder.Tree().Arcs, Todos: st.Todos, Tokens: requestTokens(w.builder.Requests())}
+	c := course{
+		Path: taskPath(w.id), Jumps: w.builder.Tree().Arcs, Todos: st.Todos,
+		Tokens: requestTokens(w.builder.Requests()),
+	}
 	slices.Reverse(c.Jumps)
 	c.More = max(0, len(c.Jumps)-maxJumpsListed)
 	c.Jumps = c.Jumps[:len(c.Jumps)-c.More]
@@ -76,7 +79,8 @@ func requestTokens(requests []timeline.Request) string {
 	for _, r := range requests {
 		peak = max(peak, r.Tokens)
 	}
-	text := fmt.Sprintf("Last request %d tokens, %d %% of the EAS of %d", last.Tokens, last.Tokens*100/max(last.EAS, 1), last.EAS)
+	text := fmt.Sprintf("Last request %d tokens, %d %% of the EAS of %d", last.Tokens,
+		last.Tokens*100/max(last.EAS, 1), last.EAS)
 	if last.Window > 0 {
 		text += fmt.Sprintf(", window %d", last.Window)
 	}

@@ -125,8 +125,9 @@ func (w *watch) damage() string {
 	case w.end == nil:
 		return ""
 	case errors.As(w.end, &at):
-		return fmt.Sprintf("The stream of this task is damaged in %s at byte %d, at operation %d: %s. What comes before it is shown. "+
-			"Nothing was changed. Stop the task if it runs; 'anamnesis doctor %s' says what is lost and how to save the rest.", at.File, at.Offset, at.Seq, at.Why, w.id)
+		return fmt.Sprintf("The stream of this task is damaged in %s at byte %d, at operation %d: %s. What comes "+
+			"before it is shown. Nothing was changed. Stop the task if it runs; 'anamnesis doctor %s' says what is "+
+			"lost and how to save the rest.", at.File, at.Offset, at.Seq, at.Why, w.id)
 	case errors.Is(w.end, opstream.ErrVersion):
 		return fmt.Sprintf("%v. Use the program that wrote it, or a newer one.", w.end)
 	}

@@ -105,7 +105,8 @@ const memoryLimit = 72 << 20
 func Run(ctx context.Context, svc *session.Service, dir string) error {
 	// If a hook did not start it, the descriptor is none, or of a file that this process opened: not inherited.
 	lock := os.NewFile(lockFD, beside.LockFile)
-	if flags, _ := unix.FcntlInt(lockFD, unix.F_GETFD, 0); flags&unix.FD_CLOEXEC != 0 || durable.TryLockOpen(lock) != nil {
+	flags, _ := unix.FcntlInt(lockFD, unix.F_GETFD, 0)
+	if flags&unix.FD_CLOEXEC != 0 || durable.TryLockOpen(lock) != nil {
 		return errors.New("a recorder is started by hooks")
 	}
 	defer lock.Close()

@@ -88,7 +88,8 @@ func (o Options) cut(item Item) string {
 func markdown(r *report.Report, sections []Section) string {
 	escape := strings.NewReplacer("<", "\\<", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[")
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Task %s\n\n%s, in %s\n", escape.Replace(r.Task), escape.Replace(term.ModelName(r.Model)), escape.Replace(term.Clean(r.Dir)))
+	fmt.Fprintf(&b, "# Task %s\n\n%s, in %s\n", escape.Replace(r.Task), escape.Replace(term.ModelName(r.Model)),
+		escape.Replace(term.Clean(r.Dir)))
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.Name)
 		for _, item := range s.Items {
@@ -188,7 +189,8 @@ func (v *view) asked(r *report.Report) {
 // questions adds the open question, with the command that answers it, and those before.
 func (v *view) questions(r *report.Report) {
 	if q := r.Asks(); q != nil && !v.End {
-		v.add("Asks", Item{q.Text, q.Op}, Item{Text: fmt.Sprintf("%s %s %s", exit.InBucket("anamnesis answer", v.Remote), r.Task, question.Choices(&q.Asked))})
+		answer := exit.InBucket("anamnesis answer", v.Remote) + " " + r.Task + " " + question.Choices(&q.Asked)
+		v.add("Asks", Item{q.Text, q.Op}, Item{Text: answer})
 	}
 	closed := slices.DeleteFunc(slices.Clone(r.Questions), func(q report.Question) bool { return q.Open })
 	v.list("Questions", "before", len(closed), func(i int) Item {
@@ -315,7 +317,8 @@ func (v *view) tests(r *report.Report) {
 		case t.Stale && t == last:
 			where = ", files changed since"
 		}
-		text := fmt.Sprintf("%sstep %d%s: %s: %s", label, t.Step, where, v.testWords(t), t.Command) // the end may be cut
+		// The command is last, since the end may be cut.
+		text := fmt.Sprintf("%sstep %d%s: %s: %s", label, t.Step, where, v.testWords(t), t.Command)
 		v.add(fmt.Sprintf("Tests (%d)", len(r.Tests)), Item{text, t.Op})
 	}
 }
@@ -385,7 +388,8 @@ func (v *view) files(r *report.Report) {
 		slices.SortStableFunc(files, func(a, b report.File) int { return b.Added + b.Removed - a.Added - a.Removed })
 	}
 	if len(files) > 1 {
-		v.add(fmt.Sprintf("Files (%d)", len(files)), Item{fmt.Sprintf("%s added, %d removed since the beginning", quote.Number(added, "line"), removed), r.FilesOp})
+		text := fmt.Sprintf("%s added, %d removed since the beginning", quote.Number(added, "line"), removed)
+		v.add(fmt.Sprintf("Files (%d)", len(files)), Item{text, r.FilesOp})
 	}
 	v.list("Files", "more", len(files), func(i int) Item {
 		f := files[i]
@@ -411,7 +415,9 @@ func (v *view) counts(name string, list []report.Count) {
 
 func (v *view) figures(r *report.Report) {
 	v.time(r)
-	v.add("Cost", Item{fmt.Sprintf("%s; %d tokens in (%d from the cache), %d out; %s, %d operations", show.Cost(r.Usage), r.Usage.Prompt, r.Usage.Cached, r.Usage.Completion, quote.Number(r.Steps, "step"), r.Ops), r.Ops})
+	v.add("Cost", Item{fmt.Sprintf("%s; %d tokens in (%d from the cache), %d out; %s, %d operations",
+		show.Cost(r.Usage), r.Usage.Prompt, r.Usage.Cached, r.Usage.Completion, quote.Number(r.Steps, "step"), r.Ops),
+		r.Ops})
 }
 
 func (v *view) time(r *report.Report) {
@@ -420,13 +426,17 @@ func (v *view) time(r *report.Report) {
 	}
 	whole := r.Last.Sub(r.Began)
 	other := max(0, whole-r.ModelTime-r.ToolTime-r.CheckTime-r.WaitingTime-r.AskingTime-r.IdleTime)
-	v.add("Time", Item{fmt.Sprintf("%s, from %s to %s: model %s, tools %s, other %s", round(whole), r.Began.Local().Format("2006-01-02 15:04"),
-		r.Last.Local().Format("15:04"), round(r.ModelTime), round(r.ToolTime), round(other)), r.Ops})
+	v.add("Time", Item{fmt.Sprintf("%s, from %s to %s: model %s, tools %s, other %s", round(whole),
+		r.Began.Local().Format("2006-01-02 15:04"), r.Last.Local().Format("15:04"), round(r.ModelTime),
+		round(r.ToolTime), round(other)), r.Ops})
 	var parts []string
 	for _, part := range []struct {
 		what string
 		time time.Duration
-	}{{"checks", r.CheckTime}, {"waiting for the provider", r.WaitingTime}, {"waiting for you", r.AskingTime}, {"not running", r.IdleTime}} {
+	}{
+		{"checks", r.CheckTime}, {"waiting for the provider", r.WaitingTime}, {"waiting for you", r.AskingTime},
+		{"not running", r.IdleTime},
+	} {
 		if part.time >= time.Second {
 			parts = append(parts, part.what+" "+round(part.time))
 		}

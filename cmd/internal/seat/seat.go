@@ -69,9 +69,11 @@ func (s *Seat) Interact(ctx context.Context, w Work) error {
 func (s *Seat) interactPlain(ctx context.Context, w Work) error {
 	switch {
 	case w.Pick:
-		return exit.Usagef("-r needs a terminal that can be drawn on: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
+		return exit.Usagef("-r needs a terminal that can be drawn on: 'anamnesis tasks' lists the tasks, 'anamnesis " +
+			"resume TASK' continues one")
 	case !w.Last && w.Text == "":
-		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"', or on standard input; a session needs a terminal that can be drawn on")
+		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"', or on standard input; a " +
+			"session needs a terminal that can be drawn on")
 	case !w.Last:
 		return s.Run(ctx, w)
 	}
@@ -86,7 +88,6 @@ func (s *Seat) interactPlain(ctx context.Context, w Work) error {
 	return s.Resume(ctx, w, slices.DeleteFunc([]string{task, w.Text}, func(s string) bool { return s == "" }))
 }
 
-// Run starts a task.
 func (s *Seat) Run(ctx context.Context, w Work) error {
 	if w.Tree != "" {
 		return s.inTree(ctx, w, s.Run)

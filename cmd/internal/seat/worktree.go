@@ -18,7 +18,8 @@ import (
 // inTree does work in a new worktree of its directory, which is removed again if no task began in it.
 func (s *Seat) inTree(ctx context.Context, w Work, do func(context.Context, Work) error) error {
 	if w.Last || w.Pick {
-		return exit.Usagef("--worktree begins a task in a directory of its own: leave -c and -r out; 'anamnesis resume TASK' continues a task where it works")
+		return exit.Usagef("--worktree begins a task in a directory of its own: leave -c and -r out; 'anamnesis " +
+			"resume TASK' continues a task where it works")
 	}
 	svc, _, err := s.Configured(w.Dir)
 	if err != nil {

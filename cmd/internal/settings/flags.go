@@ -30,9 +30,11 @@ func CheckFlags(f *session.Request, given func(flag string) bool) error {
 	case f.ToolsWait <= 0:
 		return session.Usagef("--tools-wait %s: want a time above zero, such as 10s", f.ToolsWait)
 	case f.EAS <= 0 && given("eas"):
-		return session.Usagef("--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.EAS)
+		return session.Usagef(
+			"--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.EAS)
 	case f.Window <= 0 && given("window"):
-		return session.Usagef("--window %d: want a positive number of tokens, such as --window 128000, or no --window for the table's", f.Window)
+		return session.Usagef("--window %d: want a positive number of tokens, such as --window 128000, or no "+
+			"--window for the table's", f.Window)
 	}
 	if f.Approval != "" { // before a model is looked for
 		if _, err := approval.ParseMode(f.Approval); err != nil {

@@ -83,10 +83,12 @@ func keys() []key {
 			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
 		{name: "patience", about: "how long a failing provider is waited for (default: 24h, 10m in a session)",
 			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
-		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: globs, tightens: same},
+		{name: "keep_ignored", check: globs, tightens: same,
+			about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file"},
 		{name: "recall", initial: "lessons", about: "cards that tasks are shown: lessons or " + taskdir.RecallReviewed,
 			check: oneOf("lessons", taskdir.RecallReviewed), tightens: same},
-		{name: "remote", about: "bucket that keeps tasks beside this machine, such as s3://team/agents", check: text, tightens: same},
+		{name: "remote", check: text, tightens: same,
+			about: "bucket that keeps tasks beside this machine, such as s3://team/agents"},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none",
 			check: oneOf("auto", "dark", "light", "none")},
 	}
@@ -305,7 +307,8 @@ func (s *Settings) Warning() string {
 	if s.Changed {
 		before = "any more: that file, or a program that its hooks run, was changed since you approved it"
 	}
-	return fmt.Sprintf("%s sets %s, which does not count %s; 'anamnesis config approve' shows it", s.File, strings.Join(names, ", "), before)
+	return fmt.Sprintf("%s sets %s, which does not count %s; 'anamnesis config approve' shows it", s.File,
+		strings.Join(names, ", "), before)
 }
 
 func (s *Settings) value(name string) Value {
@@ -428,7 +431,8 @@ func readFile(path string, user bool) (f file, err error) {
 		case name != named.TuningKey && name != notify.Key:
 			structured = false
 		case !user: // a repository could bring it along
-			return f, session.Usagef("%s:%d: %s can be set in your own config.yaml only: its commands run", path, node.Line, name)
+			return f, session.Usagef("%s:%d: %s can be set in your own config.yaml only: its commands run", path,
+				node.Line, name)
 		case name == notify.Key:
 			f.notify, err = notify.Parse(&node)
 		default:

@@ -28,7 +28,8 @@ func Blame(a *blame.Answer) string {
 	}
 	var b strings.Builder
 	for _, l := range a.Lines {
-		fmt.Fprintf(&b, "%*d  %-*s  %s\n", len(fmt.Sprint(a.Lines[len(a.Lines)-1].Number)), l.Number, wide, labels[l.Origin],
+		fmt.Fprintf(&b, "%*d  %-*s  %s\n", len(fmt.Sprint(a.Lines[len(a.Lines)-1].Number)), l.Number, wide,
+			labels[l.Origin],
 			view.Clean(strings.TrimSuffix(l.Text, "\r")))
 	}
 	b.WriteByte('\n')
@@ -91,7 +92,8 @@ func BlameOrigin(o blame.Origin) (head string, rows [][2]string) {
 	case blame.Before:
 		return "no task wrote it, and it is in no commit of git", nil
 	case blame.Since:
-		return "changed since the last snapshot, of " + when + ": by you, by what no task ran, or by the step of a running task, which is saved when it ends", nil
+		return "changed since the last snapshot, of " + when +
+			": by you, by what no task ran, or by the step of a running task, which is saved when it ends", nil
 	case blame.User:
 		head = strings.TrimSuffix("changed by you, "+line(o.Why), ", ")
 	case blame.Unknown:

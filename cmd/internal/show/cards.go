@@ -64,7 +64,8 @@ func (o *Printer) Stats(st CardStats) {
 }
 
 func figures(c usage.Counts) string {
-	text := fmt.Sprintf("shown %d, opened %d, followed %d, held %d, contradicted %d; tasks helpful %d, harmful %d; met independently %d, verified %d, rediscovered %d",
+	text := fmt.Sprintf("shown %d, opened %d, followed %d, held %d, contradicted %d; tasks helpful %d, harmful %d; "+
+		"met independently %d, verified %d, rediscovered %d",
 		c.Shown, c.Used, c.Followed, c.Held, c.Contradicted, c.Helpful, c.Harmful, c.Met, c.Verified, c.Rediscovered)
 	if c.Refuted {
 		text += "; contradicted since it held"
@@ -138,13 +139,16 @@ func (o *Printer) Removed(store *knowledgebase.Store, found *knowledgebase.Secre
 	}
 	switch {
 	case found.Done && store.InProject():
-		o.Notef("the project's own git history was not looked at: rotate the secret, and rewrite that history with 'git filter-repo'")
+		o.Notef("the project's own git history was not looked at: rotate the secret, and rewrite that history with " +
+			"'git filter-repo'")
 	case len(found.History) > 0 && (found.Done || len(found.Files) == 0):
 		dir := store.Dir()
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}
-		o.Notef("the git history still holds secrets: write each on a line of a file F and run 'git -C %s filter-repo --force --replace-text F --replace-message F', then replace each remote's history with 'git push --force'",
+		o.Notef("the git history still holds secrets: write each on a line of a file F and run 'git -C %s "+
+			"filter-repo --force --replace-text F --replace-message F', then replace each remote's history with 'git "+
+			"push --force'",
 			shell.QuoteIfNeeded(dir))
 	}
 }
@@ -195,10 +199,12 @@ func (o *Printer) Synced(got *knowledgebase.Synced) {
 		o.Notef("%s was changed on both sides: the other version waits in 'kb review'", cardfile.PathText(id))
 	}
 	for _, r := range got.Renamed {
-		o.Notef("the remote's card %s says something else than the card of that id here, which stays; the remote's is the draft %s", cardfile.PathText(r.From), r.To)
+		o.Notef("the remote's card %s says something else than the card of that id here, which stays; the remote's "+
+			"is the draft %s", cardfile.PathText(r.From), r.To)
 	}
 	for _, id := range got.Drafts {
-		o.Notef("%s was reviewed here and has another state there: it counts as the other version says only once you review it", cardfile.PathText(id))
+		o.Notef("%s was reviewed here and has another state there: it counts as the other version says only once "+
+			"you review it", cardfile.PathText(id))
 	}
 	pushed := "nothing to push"
 	if got.Pushed {
@@ -259,7 +265,8 @@ func (o *Printer) Found(f Found, withheldOnly bool, again string) {
 		o.Hits(f.Weak)
 	}
 	if f.Configure != "" {
-		o.Printf("no card shares a word with it; an embedder finds paraphrases: write 'kind: ollama' and 'model: nomic-embed-text' into %s\n", f.Configure)
+		o.Printf("no card shares a word with it; an embedder finds paraphrases: write 'kind: ollama' and 'model: "+
+			"nomic-embed-text' into %s\n", f.Configure)
 	}
 	if !withheldOnly && f.Withheld > 0 {
 		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(f.Withheld, "draft"),

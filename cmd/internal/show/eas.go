@@ -44,11 +44,11 @@ func (o *Printer) EAS(s attention.EAS, own string) {
 // ignored says which larger EAS a project's rows name.
 func (o *Printer) ignored(s attention.EAS) {
 	if s.Ignored > 0 {
-		o.Printf("  (the project's eas.yaml says %d: not approved, does not count; 'anamnesis config approve' shows it)\n", s.Ignored)
+		o.Printf("  (the project's eas.yaml says %d: not approved, does not count; 'anamnesis config "+
+			"approve' shows it)\n", s.Ignored)
 	}
 }
 
-// countedIn says how a model's tokens are counted.
 func countedIn(model, encoding string) string {
 	if tokens.Exact(model) && tokens.EncodingFor(model) == encoding { // the model's own
 		return encoding
@@ -92,7 +92,8 @@ func (o *Printer) EASProbe(rep eas.ProbeReport, reply int) {
 func (o *Printer) EASProbeCost(name string, s attention.EAS, p probe.Options) {
 	lengths := p.Lengths()
 	calls, tokens := p.Cost()
-	fmt.Fprintf(o.Err, "probe of %s: texts of %d to %d tokens; at most %d texts and %s tokens (counted in %s, replies at %d each)\n",
+	fmt.Fprintf(o.Err,
+		"probe of %s: texts of %d to %d tokens; at most %d texts and %s tokens (counted in %s, replies at %d each)\n",
 		name, lengths[0], lengths[len(lengths)-1], calls, million(tokens),
 		countedIn(s.Model, s.Encoding), p.ReplyTokens)
 }

@@ -43,7 +43,8 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 		o.Println("the directory is missing; the jump recreates it with every file of the step")
 		return
 	}
-	o.Lost(p.World.BaseLost, "edits count since the newest whole step before it, else every path that differs is kept; --overwrite restores it")
+	o.Lost(p.World.BaseLost, "edits count since the newest whole step before it, else every path that differs is "+
+		"kept; --overwrite restores it")
 	o.Moves("write", p.World.Write, "delete", p.World.Delete, p.World.Keep)
 	for _, path := range p.World.Conflicts {
 		o.Printf("%-7s %q: changed again since; the version kept comes back\n", "conflict", path)

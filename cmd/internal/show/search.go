@@ -10,8 +10,8 @@ import (
 	"anamnesis/orchestrator/search"
 )
 
-// Search returns what a search found as text: of each task its best place, and the commands that open it and go back to it.
-// At a terminal with a task, its own places are named by slash commands.
+// Search returns what a search found as text: of each task its best place, and the commands that open it and go back
+// to it. At a terminal with a task, its own places are named by slash commands.
 func Search(f *search.Found, width int, task string) string {
 	var out strings.Builder
 	for _, h := range f.Hits {
@@ -26,7 +26,8 @@ func Search(f *search.Found, width int, task string) string {
 			about = append(about, h.Agent)
 		}
 		about = append(about, view.ShortDir(h.Dir))
-		fmt.Fprintf(&out, "%s\n  %s\n", view.Line(h.Task+"  "+strings.Join(about, " · "), width), view.Line(h.Text, 2*width-4))
+		fmt.Fprintf(&out, "%s\n  %s\n", view.Line(h.Task+"  "+strings.Join(about, " · "), width),
+			view.Line(h.Text, 2*width-4))
 		commands := fmt.Sprintf("anamnesis show %s %d", h.Task, h.Op)
 		if h.Task == task {
 			commands = fmt.Sprintf("/jump %d", h.Step)

@@ -32,7 +32,8 @@ func (o *Printer) Task(v inspect.Task) {
 	say("request  ", "%s", v.Request)
 	say("directory", "%s", v.Dir)
 	if v.Asks != nil {
-		say("asks     ", "%s (%s)", timeline.QuestionText(&v.Asks.QuestionAsked), exit.InBucket("'anamnesis answer "+v.ID+"'", o.Remote))
+		say("asks     ", "%s (%s)", timeline.QuestionText(&v.Asks.QuestionAsked),
+			exit.InBucket("'anamnesis answer "+v.ID+"'", o.Remote))
 	}
 	if v.Agent != "" && v.Begun == nil { // of a subagent, its own line says it
 		say("agent    ", "%s", v.Agent)
@@ -223,7 +224,8 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 // Question prints what a task asks, and how to answer.
 func (o *Printer) Question(task string, q *state.Question) {
 	o.Println(view.QuestionBody(&q.QuestionAsked))
-	o.Printf("%s %s --op %d %s\n", exit.InBucket("anamnesis answer", o.Remote), task, q.Seq, question.Choices(&q.QuestionAsked))
+	o.Printf("%s %s --op %d %s\n", exit.InBucket("anamnesis answer", o.Remote), task, q.Seq,
+		question.Choices(&q.QuestionAsked))
 }
 
 func (o *Printer) task(r taskdir.Summary, priced bool, name, where int) {

@@ -17,7 +17,6 @@ import (
 // timeLayout shows a record's time as its line holds it.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// printedRecord is a record as a line of JSON.
 type printedRecord struct {
 	Seq     uint64          `json:"seq"`
 	Time    string          `json:"ts"`

@@ -100,7 +100,6 @@ func Shortened(text string, head, tail, gone int, whole string) []string {
 	return slices.Replace(lines, head, head+over, fmt.Sprintf("… %s%s in all%s", count, Size(len(text)+gone), whole))
 }
 
-// Size shows a number of bytes.
 func Size(n int) string {
 	switch {
 	case n < 1000:

@@ -231,7 +231,8 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 		if b.Exit != nil {
 			exit = *b.Exit
 		}
-		for _, l := range Folded(Command(call.Args), Result(b.Text), exit, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
+		for _, l := range Folded(Command(call.Args), Result(b.Text), exit, int(b.Cut),
+			fmt.Sprintf(": anamnesis show %d", seq)) {
 			p.line("  │ %s", l)
 		}
 	}

@@ -80,7 +80,6 @@ func (p *Progress) Cards(written, of int) { p.count(written, of, "cards") }
 // Sessions shows how many session files were read, or imported.
 func (p *Progress) Sessions(read, of int) { p.count(read, of, "sessions") }
 
-// Tasks shows how many tasks were read.
 func (p *Progress) Tasks(read, of int) { p.count(read, of, "tasks") }
 
 func (p *Progress) count(read, of int, what string) {

@@ -81,7 +81,8 @@ func LineOf(o op.Op, dir string) Line {
 	case *op.QuestionAsked:
 		l := Line{Text: QuestionText(b), Short: "asks"}
 		if b.Parked { // otherwise the face that asks shows it
-			l.Icon, l.Detail = "?", []string{"waits for 'anamnesis answer', the page or 'anamnesis attach': " + question.Choices(b)}
+			l.Icon, l.Detail = "?",
+				[]string{"waits for 'anamnesis answer', the page or 'anamnesis attach': " + question.Choices(b)}
 		}
 		return l
 	case *op.QuestionAnswered:
@@ -92,7 +93,8 @@ func LineOf(o op.Op, dir string) Line {
 		return checkLine(b)
 	case *op.GitSeen:
 		if b.Unbundled != "" {
-			return Line{Icon: "!", Text: fmt.Sprintf("git at %s: %s; the bucket does not get its new commits: %s", b.Dir, b.GitAt, oneLine(b.Unbundled))}
+			return Line{Icon: "!", Text: fmt.Sprintf("git at %s: %s; the bucket does not get its new commits: %s",
+				b.Dir, b.GitAt, oneLine(b.Unbundled))}
 		}
 		return plain("git at %s: %s", b.Dir, b.GitAt)
 	case *op.TodosSet:
@@ -112,7 +114,8 @@ func LineOf(o op.Op, dir string) Line {
 	case *op.HookRan:
 		return hookLine(b)
 	case *op.InboxRead:
-		return Line{Icon: "»", Text: oneLine(fmt.Sprintf("message %d from %s: %s", b.N, b.By, cmp.Or(b.Refused, b.Verb)))}
+		return Line{Icon: "»",
+			Text: oneLine(fmt.Sprintf("message %d from %s: %s", b.N, b.By, cmp.Or(b.Refused, b.Verb)))}
 	case *op.TurnEnded:
 		return Line{Icon: "■", Text: strings.TrimSuffix(b.Reason+": "+b.Detail, ": "), Short: "end"}
 	case *op.LogRecovered:
@@ -231,7 +234,8 @@ func hookLine(b *op.HookRan) Line {
 	if b.Failed {
 		what += " failed"
 	}
-	return Line{Icon: "!", Text: oneLine(strings.TrimSuffix(fmt.Sprintf("hook %s (%s)%s: %s", b.Event, quote.OneLine(b.Hook, maxHook), what, b.Said), ": "))}
+	text := fmt.Sprintf("hook %s (%s)%s: %s", b.Event, quote.OneLine(b.Hook, maxHook), what, b.Said)
+	return Line{Icon: "!", Text: oneLine(strings.TrimSuffix(text, ": "))}
 }
 
 // noticeLine is what tools and their servers reported, or else the beginning of the notice.
@@ -310,7 +314,8 @@ func approvalText(b *op.ApprovalDecided) string {
 		text += map[string]string{"changed": ", since a script that it runs was changed meanwhile",
 			"undone":   ", since a jump has undone the same call",
 			"research": ", by the rule to look up what is new", "lesson": ", since a card says that it fails",
-			"repeat": ", since it repeats an earlier call", "never starts": ", once, since it never started in earlier tasks here"}[what]
+			"repeat":       ", since it repeats an earlier call",
+			"never starts": ", once, since it never started in earlier tasks here"}[what]
 	default:
 		text += " by the " + strings.Replace(b.By, ":", " ", 1)
 	}
@@ -600,7 +605,8 @@ func repairsLine(b *op.RepairsFound) Line {
 // checkLine says how a run of the goal's checks ended.
 func checkLine(b *op.CheckRan) Line {
 	rating := b.Rated()
-	l := Line{Icon: "✗", Text: "the check failed: " + oneLine(rating.String()), Short: fmt.Sprintf("%.4g", rating.Value)}
+	l := Line{Icon: "✗", Text: "the check failed: " + oneLine(rating.String()),
+		Short: fmt.Sprintf("%.4g", rating.Value)}
 	if rating.Of > 0 {
 		l.Short += fmt.Sprintf("/%d", rating.Of)
 	}
@@ -624,7 +630,8 @@ func checkLine(b *op.CheckRan) Line {
 		l.Detail = append(l.Detail, "the checks run in the directory itself, between two steps: "+oneLine(b.InWorld))
 	}
 	if len(b.Changed) > 0 {
-		l.Detail = append(l.Detail, "changed since the beginning, and read by the check: "+strings.Join(b.Changed, ", "))
+		l.Detail = append(l.Detail,
+			"changed since the beginning, and read by the check: "+strings.Join(b.Changed, ", "))
 	}
 	return l
 }

@@ -216,7 +216,8 @@ func (b *Builder) event(row Row, o op.Op) {
 		}
 		b.add(row, RowCards, o)
 	case *op.PassDone:
-		row.Tokens, row.Block, row.Cards, row.room = body.RangeTokens, body.Block != "", body.Cards, body.Trigger == op.TriggerWindow
+		row.Tokens, row.Block, row.Cards, row.room = body.RangeTokens, body.Block != "", body.Cards,
+			body.Trigger == op.TriggerWindow
 		b.add(row, RowPass, o)
 	case *op.RepairsFound:
 		if len(body.Cards) > 0 {
@@ -327,7 +328,6 @@ func (b *Builder) Steps() int {
 	return n
 }
 
-// CallText returns a call's tool and how it ended.
 func CallText(b *op.ToolReturned) string { return b.Name + CallEnd(b) }
 
 // CallEnd returns how a call ended if it did not succeed, in parentheses.

@@ -43,7 +43,8 @@ func (m *screen) pasteVerb([]string) tea.Cmd {
 
 // clipboardImage asks the clipboard programs of Wayland, X11 and macOS, in this order.
 func clipboardImage(ctx context.Context) ([]byte, error) {
-	for _, line := range []string{"wl-paste --no-newline --type image/png", "xclip -selection clipboard -t image/png -o",
+	for _, line := range []string{
+		"wl-paste --no-newline --type image/png", "xclip -selection clipboard -t image/png -o",
 		"osascript -e 'get the clipboard as «class PNGf»' | sed 's/«data PNGf//; s/»//' | xxd -r -p"} {
 		limit, cancel := context.WithTimeout(ctx, clipboardTimeout)
 		data, err := exec.CommandContext(limit, "sh", "-c", line).Output()
@@ -52,5 +53,6 @@ func clipboardImage(ctx context.Context) ([]byte, error) {
 			return data, nil
 		}
 	}
-	return nil, errors.New("no image in the clipboard, or no program that reads it: install wl-clipboard (Wayland) or xclip (X11), or write the image's path into the message")
+	return nil, errors.New("no image in the clipboard, or no program that reads it: install wl-clipboard (Wayland) " +
+		"or xclip (X11), or write the image's path into the message")
 }

@@ -38,7 +38,8 @@ func (m *screen) jobsVerb(args []string) tea.Cmd {
 		if len(lines) == 0 {
 			return paint.Faint.Render("nothing was begun in the background"), err
 		}
-		return strings.Join(append(lines, paint.Faint.Render("/out ID shows the output, /jobs stop ID ends it")), "\n"), err
+		return strings.Join(
+			append(lines, paint.Faint.Render("/out ID shows the output, /jobs stop ID ends it")), "\n"), err
 	})
 }
 
@@ -62,7 +63,8 @@ func (m *screen) withJobs(read func(*jobs.Jobs) (string, error)) tea.Cmd {
 	s := m.s
 	return m.withTask(func() (string, error) {
 		if s == nil {
-			return "", errors.New("the task is not open here, so nothing of it runs in the background; your next message opens it")
+			return "", errors.New(
+				"the task is not open here, so nothing of it runs in the background; your next message opens it")
 		}
 		return read(s.Jobs())
 	})
@@ -82,8 +84,9 @@ func (m *screen) askToLeave() tea.Cmd {
 	for _, j := range m.st.Jobs.Running {
 		names = append(names, j.Job+" "+quote.OneLine(clean(j.Command), 60))
 	}
-	m.pick = &picker{title: "Leave, and end " + quote.Number(n, "background job") + "? " + strings.Join(names, ", "), yesNo: true, leaves: true,
-		rows: []pickRow{{text: "Yes, end and leave", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
+	m.pick = &picker{title: "Leave, and end " + quote.Number(n, "background job") + "? " + strings.Join(names, ", "),
+		yesNo: true, leaves: true, rows: []pickRow{{text: "Yes, end and leave", step: 1}, {text: "No, stay"}},
+		then: func(m *screen, r pickRow) tea.Cmd {
 			if r.step == 0 {
 				return nil
 			}

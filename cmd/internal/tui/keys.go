@@ -186,7 +186,6 @@ func (m *screen) answer(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// callEditedMsg is a call as the user left it.
 type callEditedMsg struct {
 	q          *ask.Question
 	name, text string
@@ -224,7 +223,6 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 	return nil
 }
 
-// line passes a key to the editor.
 func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
 	if k.Text != "" {
 		m.wrote = m.now

@@ -26,7 +26,8 @@ func (m *screen) planning() bool { return m.st.Grants.Plan }
 // before.
 func (m *screen) nextMode() tea.Cmd {
 	modes := []string{string(approval.ModeAsk), string(approval.ModeEdits)}
-	if slices.Contains([]string{m.approval(), m.o.Request.Approval, m.o.Request.Default.Approval, m.st.Opened.Approval}, string(approval.ModeAuto)) {
+	if slices.Contains([]string{m.approval(), m.o.Request.Approval, m.o.Request.Default.Approval, m.st.Opened.Approval},
+		string(approval.ModeAuto)) {
 		modes = append(modes, string(approval.ModeAuto))
 	}
 	switch at := slices.Index(modes, m.approval()); {
@@ -52,7 +53,10 @@ func (m *screen) setMode(mode string, plan bool) tea.Cmd {
 	if m.pick != nil && m.pick.words {
 		m.pick = nil
 	}
-	m.say(map[bool]string{true: "plan mode: the agent reads and asks, and ends with a plan", false: "approval " + mode}[plan])
+	m.say("approval " + mode)
+	if plan {
+		m.say("plan mode: the agent reads and asks, and ends with a plan")
+	}
 	if !m.running {
 		if plan {
 			m.proposePlan()
@@ -76,13 +80,15 @@ func (m *screen) proposePlan() {
 	}
 	p := &picker{title: "Carry this plan out?", words: true}
 	for _, mode := range []string{m.approval(), "edits", "ask", "auto"} {
-		what := map[string]string{"edits": "file edits run, other calls are asked about", "ask": "each change is asked about", "auto": "everything runs"}[mode]
+		what := map[string]string{"edits": "file edits run, other calls are asked about",
+			"ask": "each change is asked about", "auto": "everything runs"}[mode]
 		row := pickRow{id: mode, text: fmt.Sprintf("Yes, approval %s: %s", mode, what)}
 		if what != "" && !slices.Contains(p.rows, row) {
 			p.rows = append(p.rows, row)
 		}
 	}
-	p.rows = append(p.rows, pickRow{id: "edit", text: "Edit the plan in $EDITOR first"}, pickRow{text: "No, go on planning: type what to change"})
+	p.rows = append(p.rows, pickRow{id: "edit", text: "Edit the plan in $EDITOR first"},
+		pickRow{text: "No, go on planning: type what to change"})
 	p.then = func(m *screen, r pickRow) tea.Cmd {
 		switch {
 		case r.id == "edit":
@@ -104,7 +110,6 @@ func (m *screen) proposePlan() {
 	m.pick = p
 }
 
-// planEditedMsg is the plan as the user left it.
 type planEditedMsg struct {
 	text string
 	err  error

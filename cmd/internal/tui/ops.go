@@ -62,7 +62,6 @@ type turn struct {
 	tests []string // commands that run tests, with how they ended
 }
 
-// reply is the reply being received.
 type reply struct {
 	text     string // not printed yet
 	thinking string
@@ -322,9 +321,11 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 			}
 		}
 	case b.Exit == nil && result.Prints(b):
-		m.folded(term.Shortened(result.ToUser(b.Text), term.HeadLines, term.TailLines, int(b.Cut), fmt.Sprintf(": /out %d", step)))
+		m.folded(term.Shortened(result.ToUser(b.Text), term.HeadLines, term.TailLines, int(b.Cut),
+			fmt.Sprintf(": /out %d", step)))
 	case b.Exit != nil:
-		m.folded(term.Folded(term.Command(c.Args), result.ToUser(term.Result(b.Text)), *b.Exit, int(b.Cut), fmt.Sprintf(": /out %d", step)))
+		m.folded(term.Folded(term.Command(c.Args), result.ToUser(term.Result(b.Text)), *b.Exit, int(b.Cut),
+			fmt.Sprintf(": /out %d", step)))
 	}
 }
 
@@ -342,7 +343,6 @@ type shellMsg struct {
 	stopped   bool // by the user
 }
 
-// shell runs a shell command as the user.
 func (m *screen) shell(line string) tea.Cmd {
 	if m.stop != nil {
 		m.say("one command at a time; Esc ends the one that runs")

@@ -289,7 +289,6 @@ func about(n timeline.Node, r timeline.Row) string {
 	return text
 }
 
-// named lists the first of n paths.
 func named(paths []string, n int) string {
 	paths = paths[:min(len(paths), maxNamed)]
 	text := clean(strings.Join(paths, ", "))

@@ -80,7 +80,8 @@ func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
 		now: time.Now()}
 	m.setState(new(state.State))
 	m.words.reset(o.Request.Dir)
-	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered(o.Service.Skills(o.Request.Dir)))
+	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir,
+		offered(o.Service.Skills(o.Request.Dir)))
 	return m
 }
 
@@ -274,7 +275,6 @@ func (m *screen) begin(text string) tea.Cmd {
 	})
 }
 
-// started shows the task that was opened.
 func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
@@ -415,7 +415,6 @@ func (m *screen) send(text string) tea.Cmd {
 	})
 }
 
-// interrupt ends the turn.
 func (m *screen) interrupt() {
 	if m.stop != nil { // before the turn
 		m.stop()

@@ -34,7 +34,6 @@ const (
 	maxAbout        = 200 // of the description of a user's command
 )
 
-// verb is a slash command.
 type verb struct {
 	name, args, about string
 	idle              int // with this many words it waits until the agent has answered; 0: never
@@ -43,13 +42,15 @@ type verb struct {
 
 func verbs() []verb {
 	return []verb{
-		{"/jump", "[STEP [--git]]", "go back, or over, to a step, with --git in git, too: shows what that does, then asks", 0, (*screen).jumpVerb},
+		{"/jump", "[STEP [--git]]",
+			"go back, or over, to a step, with --git in git, too: shows the plan, then asks", 0, (*screen).jumpVerb},
 		{"/undo", "", "go back to before the last change to files; the steps stay reachable", 0, (*screen).undoVerb},
 		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
-		{"/blame", "FILE[:LINE]", "the step, call and request that wrote each line of a file, or all about one line", 0, (*screen).blameVerb},
+		{"/blame", "FILE[:LINE]", "what wrote each line of a file, or all about one line", 0, (*screen).blameVerb},
 		{"/search", "WORDS", "what all tasks said, did and met about this", 0, (*screen).searchVerb},
-		{"/out", "[STEP | JOB]", "the output of a step's commands (default: of the last one), or of a background job", 0, (*screen).outVerb},
+		{"/out", "[STEP | JOB]",
+			"the output of a step's commands (default: of the last one), or of a background job", 0, (*screen).outVerb},
 		{"/jobs", "[stop ID]", "background commands and subagents, or end one", 0, (*screen).jobsVerb},
 		{"/thoughts", "[STEP]", "what the model thought in the last turn, or at a step", 0, (*screen).thoughtsVerb},
 		{"/todo", "", "the agent's todo list", 0, (*screen).todoVerb},
@@ -59,10 +60,10 @@ func verbs() []verb {
 		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
 		{"/compact", "", "compact all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
 		{"/model", "[NAME]", "show the model, or change it from the next request on", 2, (*screen).modelVerb},
-		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 0, (*screen).approvalVerb},
+		{"/approval", "[MODE]", "show or set which calls ask first: ask, edits, auto, deny", 0, (*screen).approvalVerb},
 		{"/plan", "", "begin or end plan mode: the agent only reads and asks, and makes a plan (Shift-Tab)", 0,
 			func(m *screen, _ []string) tea.Cmd { return m.setMode(m.approval(), !m.planning()) }},
-		{"/until", "[CMD | off]", "show the check that says when the task is done, set it, or end it", 2, (*screen).untilVerb},
+		{"/until", "[CMD | off]", "show, set or end the check that says when the task is done", 2, (*screen).untilVerb},
 		{"/paste", "", "put the image of the clipboard into the message, as Ctrl-V does", 0, (*screen).pasteVerb},
 		{"/resume", "", "pick another task of this directory", 1,
 			func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
@@ -81,7 +82,8 @@ func offered(skills []skill.Skill) (out []editor.Verb) {
 	}
 	for _, k := range skills {
 		if k.Err == nil {
-			out = append(out, editor.Verb{Name: "/" + k.Name, About: strings.TrimSpace(k.Hint + " " + quote.CutBytes(k.Description, maxAbout))})
+			out = append(out, editor.Verb{Name: "/" + k.Name,
+				About: strings.TrimSpace(k.Hint + " " + quote.CutBytes(k.Description, maxAbout))})
 		}
 	}
 	return out
@@ -105,7 +107,6 @@ func (m *screen) command(line string) tea.Cmd {
 	if len(fits) != 1 || fits[0].name != words[0] {
 		k, _ := skill.Typed(m.o.Service.Skills(m.o.Request.Dir), line)
 		if k != nil || strings.Contains(words[0], ":") { // or a prompt of an MCP server
-
 			return m.ask(line)
 		}
 	}
@@ -122,7 +123,8 @@ func (m *screen) command(line string) tea.Cmd {
 		m.unknown = line
 		m.edit.Set(line)
 		m.edit.Dismiss()
-		m.print(paint.Yellow.Render("! ") + text + paint.Faint.Render(" · Enter again sends it as text · /help lists the commands"))
+		m.print(paint.Yellow.Render("! ") + text +
+			paint.Faint.Render(" · Enter again sends it as text · /help lists the commands"))
 		return nil
 	}
 	v := fits[0]
@@ -170,7 +172,8 @@ func (m *screen) jumpVerb(args []string) tea.Cmd {
 	to, err := strconv.Atoi(args[0])
 	git := slices.Contains(args[1:], "--git")
 	if err != nil || m.o.Task == "" || len(args) > 2 || len(args) == 2 && !git {
-		m.fail(fmt.Errorf("/jump %s: want the number of a step, and --git to move git, too; /jump alone shows a list", strings.Join(args, " ")))
+		m.fail(fmt.Errorf("/jump %s: want the number of a step, and --git to move git, too; /jump alone shows a list",
+			strings.Join(args, " ")))
 		return nil
 	}
 	return m.planJump(to, git)
@@ -401,7 +404,8 @@ func (m *screen) untilVerb(args []string) tea.Cmd {
 	}
 	switch {
 	case len(args) == 0 && len(goal.Until) == 0:
-		m.print(paint.Faint.Render("the agent alone says when it is done · /until CMD sets a check, such as /until go test ./..."))
+		m.print(paint.Faint.Render("the agent alone says when it is done · /until CMD sets a check, such as /until " +
+			"go test ./..."))
 		return nil
 	case len(args) == 0:
 		line, text := goal.Curve()
@@ -414,7 +418,8 @@ func (m *screen) untilVerb(args []string) tea.Cmd {
 		m.print("no check" + paint.Faint.Render(" from the next request on"))
 	default:
 		goal.Until = []string{args[0]}
-		m.print("done when " + paint.Bold.Render(clean(args[0])) + " ends with 0" + paint.Faint.Render(" · from the next request on"))
+		m.print("done when " + paint.Bold.Render(clean(args[0])) + " ends with 0" +
+			paint.Faint.Render(" · from the next request on"))
 	}
 	m.o.Request.Goal, m.o.Settings.Goal = &goal.Goal, &goal.Goal
 	return m.reopen()

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -73,9 +74,7 @@ func (a *assembly) addChoice(c choice) error {
 	d := c.delta
 	text, thinking, plain := contentOf(d["content"])
 	a.addContent(d["content"], text, plain)
-	if thinking == "" {
-		thinking = thoughtOf(d)
-	}
+	thinking = cmp.Or(thinking, thoughtOf(d))
 	// A refusal is shown as the model's text.
 	text, inText := a.sieve.add(text + stringOf(d["refusal"]))
 	a.pass(model.Delta{Text: text, Reasoning: thinking + inText})
@@ -96,7 +95,8 @@ func (a *assembly) addChoice(c choice) error {
 		return &model.Fault{Kind: model.FaultHTTP, Retryable: true,
 			Err: errors.New("the provider ended the reply with an error")}
 	case "model_context_window_exceeded": // Zhipu
-		return &model.Fault{Kind: model.FaultOverflow, Err: errors.New("the reply reached the end of the context window")}
+		return &model.Fault{Kind: model.FaultOverflow,
+			Err: errors.New("the reply reached the end of the context window")}
 	default:
 		a.finish = c.finish
 	}

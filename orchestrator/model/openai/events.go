@@ -138,7 +138,8 @@ func (e *events) readLine() error {
 			if e.complete() {
 				return e.flush()
 			}
-			return &model.Fault{Kind: model.FaultCut, Retryable: true, Err: errors.New("the stream ended inside an event")}
+			return &model.Fault{Kind: model.FaultCut, Retryable: true,
+				Err: errors.New("the stream ended inside an event")}
 		}
 		return err
 	}

@@ -28,8 +28,9 @@ const (
 // https://ai.google.dev/gemini-api/docs/models,
 // https://docs.mistral.ai/getting-started/models/models_overview/,
 // https://ollama.com/search?c=vision
-const seeing = `^(gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|gpt-6|o1($|-20)|o3($|-20|-pro)|o4-mini|chatgpt-4o|claude-|gemini-|gemma-?3|pixtral|mistral-(small|medium)-3|` +
-	`llama-?(3\.2-vision|4)|llava|bakllava|minicpm-v|qwen[0-9.]*-?vl|qwen3\.5|moondream|internvl|glm-4\.[0-9]v|kimi-k2\.5|kimi-vl|grok-4)`
+const seeing = `^(gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|gpt-6|o1($|-20)|o3($|-20|-pro)|o4-mini|chatgpt-4o|claude-|` +
+	`gemini-|gemma-?3|pixtral|mistral-(small|medium)-3|llama-?(3\.2-vision|4)|llava|bakllava|minicpm-v|` +
+	`qwen[0-9.]*-?vl|qwen3\.5|moondream|internvl|glm-4\.[0-9]v|kimi-k2\.5|kimi-vl|grok-4)`
 
 // sees reports whether this model receives images.
 func (c *Client) sees() bool {

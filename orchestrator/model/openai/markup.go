@@ -25,18 +25,22 @@ var markers = []string{"<tool_call", "<function", "<invoke", "<minimax:tool_call
 var thinkTags = []string{"<think>", "<thinking>", "<thought>"}
 
 var (
-	callStart = shell.Pattern(`<tool_calls?>|<function=|<function_calls>|<invoke name=|<minimax:tool_call>|\[TOOL_CALLS\]|<\|python_tag\|>|` +
-		`<\|channel\|>\w+ to=|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<｜tool▁calls?▁begin｜>`)
+	callStart = shell.Pattern(`<tool_calls?>|<function=|<function_calls>|<invoke name=|<minimax:tool_call>|` +
+		`\[TOOL_CALLS\]|<\|python_tag\|>|<\|channel\|>\w+ to=|<\|tool_calls_section_begin\|>|` +
+		`<\|tool_call_begin\|>|<｜tool▁calls?▁begin｜>`)
 	// wrappers stand around calls and between them.
-	wrappers = shell.Pattern(`^(?:\s|</?tool_calls?>|</?function_calls>|</?minimax:tool_call>|</function>|</invoke>|\[TOOL_CALLS\]|<\|python_tag\|>|` +
-		`<\|tool_calls_section_(?:begin|end)\|>|<\|tool_call_end\|>|<｜tool▁calls▁(?:begin|end)｜>|<｜tool▁call▁end｜>|<\|call\|>|<\|start\|>assistant|<\|eom_id\|>|<\|im_end\|>|` + "```)*")
+	wrappers = shell.Pattern(`^(?:\s|</?tool_calls?>|</?function_calls>|</?minimax:tool_call>|</function>|</invoke>|` +
+		`\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_calls_section_(?:begin|end)\|>|<\|tool_call_end\|>|` +
+		`<｜tool▁calls▁(?:begin|end)｜>|<｜tool▁call▁end｜>|<\|call\|>|<\|start\|>assistant|<\|eom_id\|>|` +
+		`<\|im_end\|>|` + "```)*")
 	// callHead names the tool; its arguments follow.
 	callHead = shell.Pattern(`^(?:<function=([\w.-]+)>|<invoke name="([\w.-]+)">|` +
 		`<\|channel\|>\w+ to=(?:functions\.)?([\w.-]+)\s*(?:<\|constrain\|>\s*\w*|json)?\s*<\|message\|>|` +
 		`<\|tool_call_begin\|>\s*(?:functions\.)?([\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>|` +
 		"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([\\w.-]+)(?:<｜tool▁sep｜>)?\\s*(?:```json)?|" +
 		`([\w.-]+)(?:\[CALL_ID\]\w+)?\[ARGS\]|([\w.-]+)\s*<arg_key>)`)
-	parameter = shell.Pattern(`(?s)^\s*(?:<parameter(?:=| name=")([\w.-]+)"?[^>]*>\n?(.*?)\n?</parameter>|<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>)`)
+	parameter = shell.Pattern(`(?s)^\s*(?:<parameter(?:=| name=")([\w.-]+)"?[^>]*>\n?(.*?)\n?</parameter>|` +
+		`<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>)`)
 	channel   = shell.Pattern(`<\|(?:start\|>assistant<\|)?channel\|>(\w+)<\|message\|>`)
 	channelTo = shell.Pattern(`<\|(?:end|return)\|>`)
 )

@@ -45,10 +45,15 @@ const (
 	signature = "thought_signature"
 )
 
+// unwantedSigns are words for something that a request may not have.
+const unwantedSigns = `(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed)|` +
+	`forbidden|additional propert`
+
 // missing matches a refusal because of what a request lacks, unwanted one because of what it has.
 var (
-	missing  = shell.Pattern(`(?i)\bmissing|must be (passed|provided|included|present)|\brequire[ds]?\b|must (have|include|contain|provide)`)
-	unwanted = shell.Pattern(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed)|forbidden|additional propert`)
+	missing = shell.Pattern(`(?i)\bmissing|must be (passed|provided|included|present)|\brequire[ds]?\b|` +
+		`must (have|include|contain|provide)`)
+	unwanted = shell.Pattern(unwantedSigns)
 )
 
 // learn returns the repair's name if a refusal of a request says how to write it instead, and this was
@@ -86,20 +91,35 @@ func (c *Client) learn(err error, r model.Request, w *written) string {
 
 // A rule of writing that an endpoint's refusal names.
 type form struct {
-	sign *regexp.Regexp
 	name string
 	set  func(*mends) *bool
+	sign *regexp.Regexp
 }
 
 // forms are ordered: the first that matches and is not known is learned. The phrases are those of the
 // servers' chat templates and of the APIs named.
 func forms() []form {
 	return []form{
-		{regexp.MustCompile(`(?i)tool.?call.?id.*(length of 9|a-z, A-Z, 0-9|maximum length|too long|pattern)|tool_calls\[\d+\]\.id`), "call ids of nine characters", func(m *mends) *bool { return &m.shortIDs }},                // Mistral, OpenAI
-		{regexp.MustCompile(`(?i)roles must alternate|alternate (between )?user|consecutive (user|assistant)|multiple consecutive`), "messages of one role merged", func(m *mends) *bool { return &m.merge }},                    // templates of Gemma, Mistral
-		{regexp.MustCompile(`(?i)system (message|role|prompt).{0,40}(first|beginning|start|only)|only .{0,20}system|unexpected role .?system|role 'system'`), "one system message", func(m *mends) *bool { return &m.oneStart }}, // templates of Qwen, MiniMax
-		{regexp.MustCompile(`(?i)image.{0,60}(not supported|unsupported|not support|cannot|only text)|(not|n't) (support|accept) (image|vision|multimodal)|unknown variant .?image_url|no endpoints found that support image|does not support .{0,20}image|not a multimodal|(could not|unable to|failed to|cannot) (process|decode|load|read|parse) (the )?(input )?image|(invalid|corrupt\w*|malformed|unsupported) (base64 )?image|image.{0,60}(exceeds|too large|too many|invalid|does not represent)`), "no images", func(m *mends) *bool { return &m.blind }},
-		{regexp.MustCompile(`(?i)content.{0,60}(must not be (null|empty|none|blank)|non-?empty|is empty|be empty|cannot be (null|empty)|should be a valid string|expected a string|must be a string|none is not)|must have either content|text content blocks must|empty (message|content)`), "no message without words", func(m *mends) *bool { return &m.words }},
+		{"call ids of nine characters", func(m *mends) *bool { return &m.shortIDs }, // Mistral, OpenAI
+			regexp.MustCompile(`(?i)tool.?call.?id.*(length of 9|a-z, A-Z, 0-9|maximum length|too long|pattern)|` +
+				`tool_calls\[\d+\]\.id`)},
+		{"messages of one role merged", func(m *mends) *bool { return &m.merge }, // templates of Gemma, Mistral
+			regexp.MustCompile(`(?i)roles must alternate|alternate (between )?user|consecutive (user|assistant)|` +
+				`multiple consecutive`)},
+		{"one system message", func(m *mends) *bool { return &m.oneStart }, // templates of Qwen, MiniMax
+			regexp.MustCompile(`(?i)system (message|role|prompt).{0,40}(first|beginning|start|only)|` +
+				`only .{0,20}system|unexpected role .?system|role 'system'`)},
+		{"no images", func(m *mends) *bool { return &m.blind },
+			regexp.MustCompile(`(?i)image.{0,60}(not supported|unsupported|not support|cannot|only text)|` +
+				`(not|n't) (support|accept) (image|vision|multimodal)|unknown variant .?image_url|` +
+				`no endpoints found that support image|does not support .{0,20}image|not a multimodal|` +
+				`(could not|unable to|failed to|cannot) (process|decode|load|read|parse) (the )?(input )?image|` +
+				`(invalid|corrupt\w*|malformed|unsupported) (base64 )?image|` +
+				`image.{0,60}(exceeds|too large|too many|invalid|does not represent)`)},
+		{"no message without words", func(m *mends) *bool { return &m.words },
+			regexp.MustCompile(`(?i)content.{0,60}(must not be (null|empty|none|blank)|non-?empty|is empty|be empty|` +
+				`cannot be (null|empty)|should be a valid string|expected a string|must be a string|none is not)|` +
+				`must have either content|text content blocks must|empty (message|content)`)},
 	}
 }
 
@@ -139,10 +159,13 @@ func (c *Client) learnField(says string, w *written) string {
 }
 
 var (
-	toolRefused   = shell.Pattern(`(?i)schema|parameters|function.?declaration|(invalid|unsupported|bad) (tool|function)|(tool|function).{0,60}(invalid|unsupported|not supported)`)
+	toolRefused = shell.Pattern(`(?i)schema|parameters|function.?declaration|` +
+		`(invalid|unsupported|bad) (tool|function)|(tool|function).{0,60}(invalid|unsupported|not supported)`)
 	toolIndex     = shell.Pattern(`\btools(?:\[(\d+)\]|\.(\d+)\b)`)
-	streamRefused = shell.Pattern(`(?i)stream(ing)?\b.{0,40}(not|n't|un)\s?(yet )?(be )?(supported|support|allowed|available|possible)|(not|n't) support.{0,20}\bstreaming`)
-	fieldRefused  = shell.Pattern(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed|support|accept|implemented)|n't (support|accept|allow)|forbidden|additional propert|extra (inputs|fields)|invalid|too (large|big|high|many)|exceed|must be|at most|less than|out of range`)
+	streamRefused = shell.Pattern(`(?i)stream(ing)?\b.{0,40}(not|n't|un)\s?(yet )?(be )?(supported|support|allowed|` +
+		`available|possible)|(not|n't) support.{0,20}\bstreaming`)
+	fieldRefused = shell.Pattern(unwantedSigns + `|not (support|accept|implemented)|n't (support|accept|allow)|` +
+		`extra (inputs|fields)|invalid|too (large|big|high|many)|exceed|must be|at most|less than|out of range`)
 )
 
 func setIn(set *map[string]bool, name string) string {

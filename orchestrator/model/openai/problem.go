@@ -75,11 +75,9 @@ func readProblem(body []byte) problem {
 }
 
 func (j problemJSON) read() problem {
-	p := problem{kind: text(j.Type), code: text(j.Code), message: text(j.Message)}
-	p.message = cmp.Or(p.message, text(j.Detail))
-	if p.kind == "" {
-		p.kind = text(j.Status) // such as Gemini's RESOURCE_EXHAUSTED
-	}
+	// A status is such as Gemini's RESOURCE_EXHAUSTED.
+	p := problem{kind: cmp.Or(text(j.Type), text(j.Status)), code: text(j.Code)}
+	p.message = cmp.Or(text(j.Message), text(j.Detail))
 	if n, err := strconv.Atoi(p.code); err == nil && n >= 400 && n <= 599 {
 		p.status = n
 	}
@@ -180,7 +178,8 @@ func (p problem) fault(h http.Header) *model.Fault {
 }
 
 // toolless matches the words of Ollama, OpenRouter, vLLM and others for a model that calls no tools.
-var toolless = shell.Pattern(`(?i)(does not|doesn't) support (tools|tool (use|calls?|calling)|function calling)|no endpoints found that support tool use|tool (use|calling) is not supported`)
+var toolless = shell.Pattern(`(?i)(does not|doesn't) support (tools|tool (use|calls?|calling)|function calling)|` +
+	`no endpoints found that support tool use|tool (use|calling) is not supported`)
 
 // unpaid recognises a quota that no waiting restores, unless the provider names when it does.
 func (p problem) unpaid() bool {

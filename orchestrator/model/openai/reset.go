@@ -64,7 +64,8 @@ func headerReset(h http.Header, now time.Time) time.Duration {
 
 // resetField matches the names of fields that say when to ask again: retryDelay, retry_after_ms,
 // resets_at, resets_in_seconds, X-RateLimit-Reset.
-var resetField = shell.Pattern(`(?i)^(retry[_-]?(delay|after|in)|(x[_-])?rate[_-]?limit[_-]?resets?|resets?([_-]?(at|in|after|time))?|quota[_-]?reset[a-z_-]*)([_-]?(ms|seconds|secs|at|timestamp))?$`)
+var resetField = shell.Pattern(`(?i)^(retry[_-]?(delay|after|in)|(x[_-])?rate[_-]?limit[_-]?resets?|` +
+	`resets?([_-]?(at|in|after|time))?|quota[_-]?reset[a-z_-]*)([_-]?(ms|seconds|secs|at|timestamp))?$`)
 
 // fieldReset searches a body for them.
 func fieldReset(v any, now time.Time) time.Duration {
@@ -186,7 +187,8 @@ func textReset(text string, now time.Time) time.Duration {
 }
 
 var (
-	isoDate = shell.Pattern(`^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?\s*(Z\b|UTC|GMT|[+-]\d\d:?\d\d)?`)
+	isoDate = shell.Pattern(`^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?\s*(Z\b|UTC|GMT|` +
+		`[+-]\d\d:?\d\d)?`)
 	// monthDate is as in Nov 5th, 2026 at 1:23 PM; clockTime as in 3pm (America/New_York) or 14:05 UTC.
 	monthDate = shell.Pattern(`^([A-Za-z]{3})[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}),?)?(?: at)? `)
 	clockTime = shell.Pattern(`(?i)^(\d{1,2})(?::(\d\d))?(?::\d\d)?\s*(am|pm)?\b\s*\(?([A-Za-z]+(?:/[A-Za-z_/]+)?)?`)

@@ -292,7 +292,6 @@ type answer struct {
 	captures  []capture
 }
 
-// call is one tool call of an answer.
 type call struct {
 	line int
 	id   string // empty: derived from the turn and the position

@@ -141,7 +141,8 @@ func (d directory) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrExists):
 		return err
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EROFS):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR),
+		errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return fmt.Errorf("%w: %w", ErrFails, err)

@@ -119,7 +119,8 @@ func (s *s3) fault(name string, err error) error {
 	case answer.Code == minio.NoSuchKey:
 		return fmt.Errorf("%s: %w", name, ErrAbsent)
 	case answer.StatusCode == http.StatusNotImplemented:
-		return fmt.Errorf("%s: %w: it does not honour If-None-Match: %s", s, ErrRefused, cmp.Or(answer.Message, answer.Code))
+		return fmt.Errorf("%s: %w: it does not honour If-None-Match: %s", s, ErrRefused,
+			cmp.Or(answer.Message, answer.Code))
 	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized,
 		answer.StatusCode == http.StatusNotFound, answer.StatusCode == http.StatusBadRequest:
 		return fmt.Errorf("%s: %w: %s", s, ErrRefused, cmp.Or(answer.Message, answer.Code, err.Error()))

@@ -18,7 +18,8 @@ const KeyBytes = 32
 func ParseKey(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(key) != KeyBytes {
-		return nil, fmt.Errorf("the remote's key is not %d bytes in base64; openssl rand -base64 %d makes one", KeyBytes, KeyBytes)
+		return nil, fmt.Errorf("the remote's key is not %d bytes in base64; openssl rand -base64 %d makes one",
+			KeyBytes, KeyBytes)
 	}
 	return key, nil
 }
@@ -43,7 +44,8 @@ func seal(b Bucket, key []byte) (Bucket, error) {
 }
 
 func (s sealed) encrypt(name string, data []byte) []byte {
-	out := make([]byte, len(sealedLead)+s.aead.NonceSize(), len(sealedLead)+s.aead.NonceSize()+len(data)+s.aead.Overhead())
+	out := make([]byte, len(sealedLead)+s.aead.NonceSize(),
+		len(sealedLead)+s.aead.NonceSize()+len(data)+s.aead.Overhead())
 	nonce := out[copy(out, sealedLead):]
 	_, _ = rand.Read(nonce) // it never fails
 	return s.aead.Seal(out, nonce, data, []byte(name))

@@ -77,7 +77,8 @@ func New(addr net.Addr, origins ...string) (*Door, error) {
 	}
 	for _, origin := range origins {
 		u, err := url.Parse(strings.TrimSuffix(origin, "/"))
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.String() != u.Scheme+"://"+u.Host {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			u.String() != u.Scheme+"://"+u.Host {
 			return nil, fmt.Errorf("%q is no origin: want https://HOST or https://HOST:PORT, without a path", origin)
 		}
 		u.Host = strings.ToLower(u.Host)
@@ -117,7 +118,7 @@ func (d *Door) Sessions() (out []Session) {
 	return out
 }
 
-// Revoke ends the sessions that match, and replaces the tokens: a browser whose session ended may have kept its address.
+// Revoke ends the sessions that match, and replaces the tokens, since their browsers may have kept an address.
 func (d *Door) Revoke(match func(Session) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +168,8 @@ func (d *Door) Wrap(turnAway TurnAway, inside http.Handler) http.Handler {
 // foreign returns why a request does not come from this server's pages, or "".
 func (d *Door) foreign(r *http.Request) string {
 	if !slices.Contains(d.hosts, strings.ToLower(r.Host)) {
-		return "this server is not called that: open an address that 'anamnesis serve' printed; for a proxy of yours, start it with --origin"
+		return "this server is not called that: open an address that 'anamnesis serve' printed; for a proxy of " +
+			"yours, start it with --origin"
 	}
 	if origin := r.Header.Get("Origin"); (origin != "" || !reads(r)) && !slices.Contains(d.origins, origin) {
 		return "a page of another origin may not do this"
@@ -219,16 +221,20 @@ func (d *Door) exchange(turnAway TurnAway, w http.ResponseWriter, r *http.Reques
 		s.ID = d.last
 		d.sessions = append(slices.DeleteFunc(d.sessions, func(s *Session) bool { return s.ID == had }), s)
 		if len(d.sessions) > maxSessions {
-			oldest := slices.MinFunc(d.sessions[:maxSessions], func(a, b *Session) int { return a.Used.Compare(b.Used) })
+			oldest := slices.MinFunc(d.sessions[:maxSessions],
+				func(a, b *Session) int { return a.Used.Compare(b.Used) })
 			d.sessions = slices.DeleteFunc(d.sessions, func(s *Session) bool { return s == oldest })
 		}
 	}
 	d.mu.Unlock()
 	if s.Right == Anyone {
-		turnAway(w, r, "The token in this address is not this server's: it is new at each start, and when a session was ended.")
+		turnAway(w, r,
+			"The token in this address is not this server's: it is new at each start, and when a session was ended.")
 		return
 	}
-	secure := slices.Contains(d.origins, "https://"+strings.ToLower(r.Host)) || r.Header.Get("X-Forwarded-Proto") == "https"
-	http.SetCookie(w, &http.Cookie{Name: d.cookie, Value: s.ticket, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode})
+	secure := r.Header.Get("X-Forwarded-Proto") == "https" ||
+		slices.Contains(d.origins, "https://"+strings.ToLower(r.Host))
+	http.SetCookie(w, &http.Cookie{Name: d.cookie, Value: s.ticket, Path: "/", HttpOnly: true, Secure: secure,
+		SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }

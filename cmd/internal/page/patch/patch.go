@@ -21,7 +21,7 @@ const MaxBytes = 128 << 10
 type Diff struct {
 	Lines []Line
 	Cut   bool // there was more than MaxBytes
-	// Why, if not empty, is the address that says what wrote a line: a line's link adds its file, its number and its kind.
+	// Why, if not empty, is the address that says what wrote a line: a link adds the line's file, number and kind.
 	Why string
 }
 

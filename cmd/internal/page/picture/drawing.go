@@ -53,7 +53,6 @@ type dot struct {
 	X, Y int
 }
 
-// Draw draws a number of rows, beginning at row from.
 func Draw(tree timeline.Tree, from, rows int) Drawing {
 	d := Drawing{Width: arcGutter + min(max(tree.Lanes, 1), maxLanes)*laneWidth, Height: rows * rowHeight}
 	for row, n := range tree.Nodes {

@@ -78,7 +78,7 @@ type Question struct {
 const approveHelp = `y  run this call once
 t  run it, and exactly this call again in this task, without a question
 p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
-w  run it, and exactly this call again in this directory, in every task, without a question; 'anamnesis rules' takes it back
+w  run it, and exactly this call again in this directory, in every task, unasked; 'anamnesis rules' takes it back
 n  do not run it; you may give the model a reason
 e  edit the command, or the file or patch in $EDITOR; you are asked again with the result`
 

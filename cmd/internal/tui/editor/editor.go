@@ -305,7 +305,8 @@ func (e *Editor) View(width int) (string, *tea.Cursor) {
 		if s.fails {
 			said = "no earlier message has: "
 		}
-		rows = append(rows, paint.Faint.Render("  "+said)+s.query+paint.Faint.Render("  Ctrl-R older · Enter sends · Esc edits · Ctrl-C back"))
+		rows = append(rows, paint.Faint.Render("  "+said)+s.query+
+			paint.Faint.Render("  Ctrl-R older · Enter sends · Esc edits · Ctrl-C back"))
 	}
 	first := max(0, min(e.chosen-maxOffered/2, len(e.offered)-maxOffered))
 	for i, text := range e.offered[first:min(first+maxOffered, len(e.offered))] {

@@ -44,10 +44,8 @@ func (f *Feed) Start(send func(tea.Msg)) {
 	}()
 }
 
-// Stop ends what Start began.
 func (f *Feed) Stop() { close(f.done) }
 
-// Done is closed by Stop.
 func (f *Feed) Done() <-chan struct{} { return f.done }
 
 func (f *Feed) Add(m any) {

@@ -288,7 +288,6 @@ func StablePrefix(text string) int {
 	return at
 }
 
-// isItem reports whether a line begins a list item.
 func isItem(line string) bool {
 	if len(line) > 1 && strings.ContainsRune("-*+", rune(line[0])) && line[1] == ' ' {
 		return true

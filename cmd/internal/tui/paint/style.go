@@ -56,7 +56,6 @@ func Flow(parts []string, width int) (lines []string) {
 	return append(lines, Wrap(line, width)...)
 }
 
-// Count shows a number of tokens.
 func Count(n int) string {
 	switch {
 	case n < 1000:

@@ -72,7 +72,9 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 			}
 			lines := term.Shortened(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut),
 				fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
-			lines = append([]string{paint.Bold.Render("$ " + term.Clean(cmp.Or(term.Command(calls[b.Call]), b.Name+" "+calls[b.Call])))},
+			lines = append([]string{
+				paint.Bold.Render("$ " + term.Clean(cmp.Or(term.Command(calls[b.Call]), b.Name+" "+calls[b.Call]))),
+			},
 				append(lines, paint.Faint.Render(result.Exited(b)))...)
 			texts = append(texts, strings.Join(lines, "\n"))
 		}
@@ -111,7 +113,6 @@ func Thoughts(svc *session.Service, task string, step int) (string, error) {
 	return strings.Join(texts, "\n\n"), err
 }
 
-// Cards lists the cards that were recalled and written.
 func Cards(svc *session.Service, task string) (string, error) {
 	var lines, written []string
 	err := svc.Ops(task, 0, func(o op.Op) error {

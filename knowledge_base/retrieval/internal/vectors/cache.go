@@ -131,7 +131,8 @@ func (c *Cache) save(fp string) {
 func (c *Cache) Clear() error {
 	c.fingerprint, c.known, c.unsaved = "", nil, 0
 	var errs []error
-	for _, kind := range []string{"vectors", "model", "own", "lexical", "cards"} { // the last four are earlier versions'
+	// The last four are of earlier versions.
+	for _, kind := range []string{"vectors", "model", "own", "lexical", "cards"} {
 		old, err := fs.Glob(os.DirFS(c.Dir), kind+"*.bin")
 		errs = append(errs, err)
 		for _, name := range old {
