@@ -64,11 +64,11 @@ func (g *Gate) CheckArgs(ctx context.Context, c *Call) ([]op.Body, error) {
 	return nil, nil
 }
 
-// Prepare makes what the approval depends on: the sandbox of a call that runs a command or a
-// program, and the preview of one that edits. A call that cannot be made needs no approval: it goes
-// on with a tool that fails.
+// Prepare makes what the approval depends on: the sandbox of a call that runs a command, and
+// the preview of one that edits. A call that cannot be made needs no approval: it goes on with a
+// tool that fails.
 func (g *Gate) Prepare(ctx context.Context, c *Call) (refusal []op.Body, err error) {
-	if c.Spec.Command != "" || c.Spec.Runs {
+	if c.Spec.Command != "" {
 		if c.Env.Sandbox, err = g.place.Sandbox.Get(ctx); ctx.Err() != nil {
 			return c.Fail("Not run: " + notice.EndedBy(ctx) + "."), nil
 		} else if err != nil {

@@ -65,8 +65,6 @@ type SandboxOptions struct {
 	Untried bool
 	// Runs is where running commands are recorded; see quarantine.Recover.
 	Runs string
-	// Getenv is the user's environment; nil: os.Getenv.
-	Getenv func(string) string `json:"-"`
 	// Readable are directories and files that commands see, read-only, although they are in a
 	// hidden directory. Sockets are Unix sockets that they see although they are in one.
 	Readable, Sockets []string

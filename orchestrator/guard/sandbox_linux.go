@@ -43,7 +43,7 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	if o.Quarantine != "" {
 		s.git, err = quarantine.Open(quarantine.Options{
 			Dir: o.Quarantine, World: o.World, Skip: slices.Concat(o.Hidden, confine.NonEmpty(o.Cache, o.Temp)),
-			Writable: o.Writable, Runs: o.Runs, Getenv: o.Getenv,
+			Writable: o.Writable, Runs: o.Runs,
 		})
 	}
 	if err != nil || o.Untried {

@@ -117,9 +117,6 @@ type Outcome struct {
 	NLeft int
 	// Alive lists processes that could not be ended.
 	Alive []Process
-	// Cut reports that the end of the output may be missing: a process still had it open when
-	// Run stopped reading.
-	Cut bool
 	// Note is a remark for the model about an unusual end; usually empty.
 	Note string
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -98,7 +97,6 @@ func run(ctx context.Context, c Command) (Outcome, error) {
 	_ = s.stdout.SetReadDeadline(end)
 	_ = s.stderr.SetReadDeadline(end)
 	readers.Wait()
-	r.Cut = s.cut.Load()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", err)
 	}
@@ -115,8 +113,7 @@ type supervisor struct {
 	control        *os.File // write; closing it is the order to stop
 	report         *os.File // read
 	reports        *json.Decoder
-	stdout, stderr *os.File    // read
-	cut            atomic.Bool // one of them was not read to its end
+	stdout, stderr *os.File // read
 	once           sync.Once
 	exited         chan struct{} // closed when the process was reaped
 	group          *pidsGroup
@@ -248,8 +245,8 @@ func (s *supervisor) forward(wg *sync.WaitGroup, output func(Stream, []byte)) {
 			n, err := f.Read(buf)
 			emit(stream, buf[:n])
 			if err != nil {
-				if !errors.Is(err, io.EOF) && !drained(f, func(p []byte) { emit(stream, p) }) {
-					s.cut.Store(true)
+				if !errors.Is(err, io.EOF) {
+					drain(f, func(p []byte) { emit(stream, p) })
 				}
 				return
 			}
@@ -259,16 +256,15 @@ func (s *supervisor) forward(wg *sync.WaitGroup, output func(Stream, []byte)) {
 	wg.Go(func() { read(Stderr, s.stderr) })
 }
 
-// drained reads what is in a pipe without waiting for more, after the time for reading is
-// over, so that a late reader on a busy machine loses nothing. It reports whether the pipe has
-// ended.
-func drained(f *os.File, emit func([]byte)) bool {
+// drain reads what is in a pipe without waiting for more, after the time for reading is
+// over, so that a late reader on a busy machine loses nothing.
+func drain(f *os.File, emit func([]byte)) {
 	if f.SetReadDeadline(time.Time{}) != nil {
-		return false
+		return
 	}
 	conn, err := f.SyscallConn()
 	if err != nil {
-		return false
+		return
 	}
 	buf := make([]byte, outputBlock)
 	for total := 0; total < maxDrainBytes; {
@@ -278,18 +274,15 @@ func drained(f *os.File, emit func([]byte)) bool {
 			n, failed = unix.Read(int(fd), buf)
 			return true
 		})
-		switch {
-		case errors.Is(failed, unix.EINTR):
+		if errors.Is(failed, unix.EINTR) {
 			continue
-		case err != nil || failed != nil:
-			return false
-		case n == 0:
-			return true
+		}
+		if err != nil || failed != nil || n == 0 {
+			return
 		}
 		total += n
 		emit(buf[:n])
 	}
-	return false
 }
 
 // wait lets the command begin and waits for the report. If the supervisor is stuck or was

@@ -79,7 +79,6 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	o := Outcome{
 		TimedOut: errors.Is(limit.Err(), context.DeadlineExceeded) && ctx.Err() == nil,
 		Canceled: ctx.Err() != nil,
-		Cut:      errors.Is(err, exec.ErrWaitDelay),
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {

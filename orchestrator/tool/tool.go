@@ -36,8 +36,6 @@ type Spec struct {
 	// the network; empty if there is none. Rules about commands examine the first; the second
 	// is a question of its own.
 	Command, Network string
-	// Runs: the tool runs a chosen program, confined by the task's sandbox, as commands are.
-	Runs bool
 	// Delegates: everything a call does is decided on elsewhere, one thing at a time; it needs
 	// no approval of its own unless a rule names it.
 	Delegates bool
@@ -99,9 +97,6 @@ type Env struct {
 	Output func(p []byte)
 	// Sandbox confines commands; nil: nothing does.
 	Sandbox *guard.Sandbox
-	// Environ is the commands' environment before secrets are removed; nil means the program's
-	// own.
-	Environ []string
 	// Redactor finds the secrets in a call's output; nil finds none. See Redaction.
 	Redactor *redact.Redactor
 }

@@ -40,9 +40,11 @@ func newPlace(t *testing.T, before string) *place {
 func (p *place) open(t *testing.T) {
 	t.Helper()
 	var err error
-	p.q, err = Open(Options{Dir: p.state + "/q", World: p.world, Skip: []string{p.state}, Runs: p.state + "/runs", Getenv: func(name string) string {
-		return map[string]string{"HOME": p.home}[name]
-	}})
+	for _, name := range []string{"XDG_CONFIG_HOME", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_COUNT"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HOME", p.home)
+	p.q, err = Open(Options{Dir: p.state + "/q", World: p.world, Skip: []string{p.state}, Runs: p.state + "/runs"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,6 @@ func TestLive(t *testing.T) {
 		{"a monitor that changes", `mkdir tools; echo old > tools/m; chmod 755 tools/m; git config core.fsmonitor tools/m`, `echo new > tools/m`, `grep -qx old tools/m && test -x tools/m`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
 			p := newPlace(t, row.before)
 			p.begin(t)
 			p.sh(t, row.command)

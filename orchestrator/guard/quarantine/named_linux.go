@@ -38,7 +38,7 @@ const programKeys = `alternaterefscommand askpass clean cmd command driver edito
 // with what they include. Conditions of includes count as true, because a command could make
 // them so.
 func (q *Quarantine) namedPaths(tree gitTree) map[string]named {
-	r := configReader{world: q.o.World, getenv: q.o.Getenv, found: map[string]named{}, seen: map[string]bool{}}
+	r := configReader{world: q.o.World, found: map[string]named{}, seen: map[string]bool{}}
 	dirs := map[string]string{} // git directories, with their work tree
 	for rel := range tree.Dirs {
 		if name := repositoryName(rel); name == "" || name == ".git" {
@@ -91,21 +91,20 @@ func (q *Quarantine) namedPaths(tree gitTree) map[string]named {
 
 // configReader follows configurations of git.
 type configReader struct {
-	world  string
-	getenv func(string) string
-	found  map[string]named
-	seen   map[string]bool
+	world string
+	found map[string]named
+	seen  map[string]bool
 }
 
 // readUser reads the configurations that apply to all repositories, for one work tree.
 func (r *configReader) readUser(top string) {
-	home := r.getenv("HOME")
+	home := os.Getenv("HOME")
 	files := strings.Fields(systemGitConfig)
-	if file := r.getenv("GIT_CONFIG_SYSTEM"); file != "" {
+	if file := os.Getenv("GIT_CONFIG_SYSTEM"); file != "" {
 		files = []string{file}
 	}
-	xdg := cmp.Or(r.getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
-	if file := r.getenv("GIT_CONFIG_GLOBAL"); file != "" {
+	xdg := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	if file := os.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
 		files = append(files, file)
 	} else {
 		files = append(files, filepath.Join(xdg, "git", "config"), filepath.Join(home, ".gitconfig"))
@@ -114,9 +113,9 @@ func (r *configReader) readUser(top string) {
 		r.name(file, namedConfig)
 		r.read(file, top, 0)
 	}
-	count, _ := strconv.Atoi(r.getenv("GIT_CONFIG_COUNT"))
+	count, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT"))
 	for i := range min(max(count, 0), maxConfigOfEnv) {
-		key, value := r.getenv("GIT_CONFIG_KEY_"+strconv.Itoa(i)), r.getenv("GIT_CONFIG_VALUE_"+strconv.Itoa(i))
+		key, value := os.Getenv("GIT_CONFIG_KEY_"+strconv.Itoa(i)), os.Getenv("GIT_CONFIG_VALUE_"+strconv.Itoa(i))
 		if at, last := strings.Index(key, "."), strings.LastIndex(key, "."); at >= 0 {
 			r.setting(setting{key[:at], key[min(at+1, last):last], key[last+1:], value}, top, top, 0)
 		}
@@ -143,16 +142,16 @@ func (r *configReader) setting(s setting, dir, top string, depth int) {
 	section, key := strings.ToLower(s.section), strings.ToLower(s.key)
 	switch name := settingName(section, s.sub, key); {
 	case name == "include.path", name == "includeif.*.path":
-		file := r.expand(s.value, dir)
+		file := expand(s.value, dir)
 		r.name(file, namedConfig)
 		r.read(file, top, depth+1)
 	case name == "core.hookspath":
-		r.name(r.expand(s.value, top), namedHooks)
+		r.name(expand(s.value, top), namedHooks)
 	case name == "init.templatedir":
-		r.name(filepath.Join(r.expand(s.value, top), "hooks"), namedHooks)
+		r.name(filepath.Join(expand(s.value, top), "hooks"), namedHooks)
 	case section == "pager", shell.InList(programKeys, key):
 		for word := range strings.FieldsSeq(s.value) {
-			path := r.expand(strings.Trim(word, `"'!;&|()`), top)
+			path := expand(strings.Trim(word, `"'!;&|()`), top)
 			info, err := os.Stat(path)
 			if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && strings.Contains(word, "/") {
 				r.name(path, namedProgram)
@@ -171,9 +170,9 @@ func (r *configReader) name(path string, what named) {
 	}
 }
 
-func (r *configReader) expand(value, dir string) string {
+func expand(value, dir string) string {
 	if rest, ok := strings.CutPrefix(value, "~/"); ok {
-		return r.getenv("HOME") + "/" + rest
+		return os.Getenv("HOME") + "/" + rest
 	}
 	if rest, ok := strings.CutPrefix(value, "%(prefix)/"); ok {
 		return "/usr/" + rest
@@ -238,7 +237,7 @@ var subEscape = shell.Pattern(`\\(.)`)
 // by a repository that contains the file, or because the file is, or would make, a repository's own.
 // Empty: it does not.
 func Named(world, path string) (by string) {
-	q := &Quarantine{o: Options{World: world, Getenv: os.Getenv}}
+	q := &Quarantine{o: Options{World: world}}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(world, path)
 	}

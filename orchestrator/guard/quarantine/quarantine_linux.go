@@ -71,8 +71,7 @@ type Options struct {
 	Skip     []string // directories of the world that are the program's own
 	Writable []string // where commands may write freely
 	// Runs is where running commands are recorded, for Recover; empty: they are not.
-	Runs   string
-	Getenv func(string) string // the user's environment; nil: os.Getenv
+	Runs string
 }
 
 // Open reads the record of an earlier process and, if that died while a command ran, examines
@@ -88,9 +87,6 @@ func Open(o Options) (*Quarantine, error) {
 
 func load(o Options) (*Quarantine, error) {
 	q := &Quarantine{limit: maxGitDirs, o: o}
-	if q.o.Getenv == nil {
-		q.o.Getenv = os.Getenv
-	}
 	data, err := os.ReadFile(q.file())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -118,7 +118,9 @@ func TestAttack(t *testing.T) {
 
 	trust := consent.OpenTrust(base + "/state/approvals.json")
 	cfg := Server{Name: "p", Command: "bash", Args: []string{"server.sh", base}, Project: base + "/world"}
-	o := Options{Dir: base + "/world", Trust: trust, Sandbox: box, Environ: append(os.Environ(), "HOME="+base, "ATTACK_TOKEN=token-of-user")}
+	o := Options{Dir: base + "/world", Trust: trust, Sandbox: box}
+	t.Setenv("HOME", base)
+	t.Setenv("ATTACK_TOKEN", "token-of-user")
 	approve := func(g guard.Grants) {
 		t.Helper()
 		cfg.Grants = g

@@ -123,7 +123,7 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 		}
 		ses.proc = p
 		return &sdk.IOTransport{
-			Reader: newMessages(p.out, p.keepStray), Writer: input{p.stdin}, MaxLineLength: maxMessageBytes,
+			Reader: newMessages(p.out, p.keepStray), Writer: p.stdin, MaxLineLength: maxMessageBytes,
 		}, nil
 	}
 	headers, err := expandAll(s.Headers, o.Getenv)

@@ -30,7 +30,6 @@ type Options struct {
 	Dir     string              // the world, absolute: where a project's commands run
 	Empty   string              // the empty directory where a user's commands run, made on first use; "": /
 	Getenv  func(string) string // for ${NAME}; nil: os.Getenv
-	Environ []string            // what commands get, before secrets are removed; nil: the program's own
 	Program string              // this program's version, sent to servers
 	Logins  string              // the folder of the user's logins; "": none
 	// FirstWait is how long the first call of Tools waits; 0: DefaultFirstWait.
@@ -54,9 +53,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
-	}
-	if o.Environ == nil {
-		o.Environ = os.Environ()
 	}
 	o.FirstWait = cmp.Or(o.FirstWait, DefaultFirstWait)
 	o.PingTimeout = cmp.Or(o.PingTimeout, DefaultPingTimeout)

@@ -92,9 +92,9 @@ func TestResults(t *testing.T) {
 
 // What a server says hides nothing, and a command gets no secrets.
 func TestForeignTexts(t *testing.T) {
-	t.Parallel()
-	o := Options{Environ: append(os.Environ(), "SOME_API_KEY=hidden-value", "PLAIN=seen")}
-	tools, _ := offered(t, open(t, o, fake(t, "f", "noinfo")))
+	t.Setenv("SOME_API_KEY", "hidden-value")
+	t.Setenv("PLAIN", "seen")
+	tools, _ := offered(t, open(t, Options{}, fake(t, "f", "noinfo")))
 	spec := tools["mcp__f__env"].Spec()
 	if want := `Tool \u{200b}\x1b[31menv \u{e0041}`; spec.Description != want {
 		t.Errorf("description %q, want %q", spec.Description, want)

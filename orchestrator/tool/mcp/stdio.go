@@ -71,7 +71,7 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	}
 	path, err := consent.FindProgram(args[0], o.Dir, guard.Variable(env, "PATH"), box.Hides)
 	if err != nil {
-		own, missing := consent.FindProgram(args[0], os.DevNull, guard.Variable(o.Environ, "PATH"), nil)
+		own, missing := consent.FindProgram(args[0], os.DevNull, os.Getenv("PATH"), nil)
 		if missing == nil && consent.InWorld(own, o.Dir) {
 			err = fmt.Errorf("%s is found only in %s, in the project: a program there is run by its path only, and "+
 				"for a server of yours with \"cwd\": %q", args[0], filepath.Dir(own), CwdProject)
@@ -208,9 +208,9 @@ func surroundings(s Server, own map[string]string, dir string, o *Options) (
 		if box, err = o.Sandbox.ForProject(s.Grants, s.approval("").Place()); err != nil {
 			return nil, nil, err
 		}
-		env = box.ProjectEnviron(o.Environ, s.Grants)
+		env = box.ProjectEnviron(os.Environ(), s.Grants)
 	} else {
-		env = guard.Environ(o.Environ)
+		env = guard.Environ(os.Environ())
 		if dir != o.Dir {
 			env = consent.EnvironApart(env, o.Dir)
 		}
@@ -297,17 +297,4 @@ func (p *process) close() {
 		p.cancel()
 		<-p.done
 	}
-}
-
-// input is the writing end of the process's standard input.
-type input struct{ f *os.File }
-
-func (i input) Write(b []byte) (int, error) { return i.f.Write(b) }
-
-// Close closes the input; the process then exits.
-func (i input) Close() error {
-	if err := i.f.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return err
-	}
-	return nil
 }

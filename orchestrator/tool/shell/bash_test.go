@@ -25,16 +25,16 @@ func TestMain(m *testing.M) {
 // error.
 func run(t *testing.T, command string, timeout int) tool.Result {
 	t.Helper()
-	r, err := call(t.Context(), t.TempDir(), nil, command, timeout)
+	r, err := call(t.Context(), t.TempDir(), command, timeout)
 	if err != nil {
 		t.Fatalf("Bash %q: %v", command, err)
 	}
 	return r
 }
 
-func call(ctx context.Context, dir string, environ []string, command string, timeout int) (tool.Result, error) {
+func call(ctx context.Context, dir string, command string, timeout int) (tool.Result, error) {
 	args, _ := json.Marshal(map[string]any{"command": command, "timeout": timeout})
-	env := &tool.Env{Call: "c1", Dir: dir, Environ: environ}
+	env := &tool.Env{Call: "c1", Dir: dir}
 	return shell.Bash().Call(ctx, env, args)
 }
 
@@ -121,7 +121,7 @@ func TestBashInterrupted(t *testing.T) {
 		os.ReadFile(dir + "/begun") // returns when the command has opened and closed it
 		cancel()
 	}()
-	r, err := call(ctx, dir, nil, "echo before; echo > begun; cat /dev/zero > /dev/null", 60)
+	r, err := call(ctx, dir, "echo before; echo > begun; cat /dev/zero > /dev/null", 60)
 	if err == nil || ctx.Err() == nil {
 		t.Fatalf("err = %v, want the context's", err)
 	}
@@ -154,7 +154,10 @@ func TestBashKilledSupervisor(t *testing.T) {
 }
 
 func TestBashEnvironment(t *testing.T) {
-	r, err := call(t.Context(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH"), "OPENAI_API_KEY=sk-1", "GITHUB_TOKEN=x", "KEEP=yes", "PAGER=less"}, "env", 20)
+	for name, value := range map[string]string{"OPENAI_API_KEY": "sk-1", "GITHUB_TOKEN": "x", "KEEP": "yes", "PAGER": "less"} {
+		t.Setenv(name, value)
+	}
+	r, err := call(t.Context(), t.TempDir(), "env", 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +216,7 @@ func TestBashRefusals(t *testing.T) {
 // A world that is gone is something the model must be told, not the end of the
 // task.
 func TestBashWithoutDirectory(t *testing.T) {
-	r, err := call(t.Context(), "/no/such/world", nil, "true", 5)
+	r, err := call(t.Context(), "/no/such/world", "true", 5)
 	if err != nil || !r.IsError || !strings.Contains(r.Text, "/no/such/world") || r.Exit != nil {
 		t.Errorf("result = %+v, %v", r, err)
 	}

@@ -60,11 +60,7 @@ func Run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
 func command(env *tool.Env, e Exec) guard.Command {
 	kept := e.Env
 	if kept == nil {
-		environ := env.Environ
-		if environ == nil {
-			environ = os.Environ()
-		}
-		kept = guard.Environ(environ)
+		kept = guard.Environ(os.Environ())
 	}
 	box := env.Sandbox
 	if e.Network {

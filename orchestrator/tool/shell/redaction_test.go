@@ -113,7 +113,7 @@ func TestOutputLive(t *testing.T) {
 	secret := "q7Zt9Kp2Lw8Xv4Rn"
 	var seen strings.Builder
 	lines := make(chan struct{}, 1)
-	env := &tool.Env{Call: "c", Dir: t.TempDir(), Environ: []string{"PATH=" + os.Getenv("PATH")}, Redactor: redact.New(nil, []redact.Secret{{Kind: "k", Value: secret}})}
+	env := &tool.Env{Call: "c", Dir: t.TempDir(), Redactor: redact.New(nil, []redact.Secret{{Kind: "k", Value: secret}})}
 	begin := filepath.Join(env.Dir, "go")
 	env.Output = func(p []byte) {
 		if seen.Write(p); strings.Contains(seen.String(), "first\n") {
