@@ -95,7 +95,6 @@ func descendants(root int) []proc {
 	return below(all, root)
 }
 
-// below selects the living processes below root.
 func below(all []proc, root int) []proc {
 	children := make(map[int][]proc)
 	for _, p := range all {

@@ -49,7 +49,6 @@ func commandForms() []commandForm {
 var loginOption = shell.Pattern(`^(?:--(?:proxy-)?user(?:=|[ \t]{1,65})|-[A-Za-z]*?[uU][ \t]{0,65})(` + quoteForm +
 	`)(?:[^:\s"'\x60\\&,;<>|]|\\[^\s"'\x60\\nrtu]){1,256}:`)
 
-// option matches the value of the form's option at byte at.
 func (f commandForm) option(s string, from, at int) (match, bool) {
 	if f.flag == "" {
 		m := loginOption().FindStringSubmatch(s[at:min(len(s), at+maxCommandBytes)])

@@ -290,7 +290,6 @@ type look struct {
 	camel    bool // its name ends in a word of code: privateKey
 }
 
-// secret decides by the value itself.
 func (l look) secret(v string) bool {
 	if placeholder(v) {
 		return false

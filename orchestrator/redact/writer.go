@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -126,12 +127,8 @@ func (w *Writer) flush(all bool) error {
 // a known value, or an unfinished private key, and never to within a secret.
 func (w *Writer) safe(ms []match, end scanEnd) int {
 	if len(w.held) > MaxHeldBytes {
-		// Anywhere, but not inside a secret.
-		cut := before(len(w.held)-MaxHeldBytes/2, ms, nil)
-		if cut == 0 {
-			cut = len(w.held) // redact what was found and start again with the rest
-		}
-		return cut
+		// Anywhere, but not inside a secret; or else redact what was found and start again with the rest.
+		return cmp.Or(before(len(w.held)-MaxHeldBytes/2, ms, nil), len(w.held))
 	}
 	cut := min(lastFields(w.held, heldFields), len(w.held)-end.partial, end.keyFrom, end.open)
 	for was := -1; cut != was; {
@@ -155,7 +152,6 @@ func before(cut int, ms, keys []match) int {
 	return cut
 }
 
-// wordBegin returns the beginning of the word that contains byte at.
 func wordBegin(s string, at int) int {
 	for at > 0 && s[at-1] > ' ' {
 		at--

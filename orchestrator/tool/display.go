@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -85,12 +86,8 @@ func escapeBut(s, plain string) string {
 			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
+		case strings.ContainsRune("\n\t\r", r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
 		case r < 0x80:

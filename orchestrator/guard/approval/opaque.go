@@ -208,10 +208,6 @@ func sedScript(s shell.Simple, dynamic bool) string {
 // harmlessVariables change the output of a program, not its effects.
 const harmlessVariables = "LANG LC_ALL LC_CTYPE LC_MESSAGES TZ NO_COLOR FORCE_COLOR COLUMNS CI GOOS GOARCH CGO_ENABLED"
 
-func isHarmless(a shell.Assign) bool {
-	return shell.InList(harmlessVariables, a.Name) && !a.Value.Dynamic
-}
-
 // free commands need no rule: they change nothing but the shell's directory, to one below.
 func free(s shell.Simple) bool {
 	plain := !slices.ContainsFunc(s.Args(), func(w shell.Word) bool { return w.Dynamic })

@@ -76,7 +76,9 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return rule.Verdict != Allow })
 	moved := slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return s.Program() == "cd" })
 	for i, s := range r.commands {
-		if slices.ContainsFunc(s.Assigns, func(a shell.Assign) bool { return !isHarmless(a) }) {
+		if slices.ContainsFunc(s.Assigns, func(a shell.Assign) bool {
+			return a.Value.Dynamic || !shell.InList(harmlessVariables, a.Name)
+		}) {
 			return "", false
 		}
 		args := false

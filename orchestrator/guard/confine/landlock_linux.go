@@ -63,14 +63,11 @@ func landlock(c *Spec) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range readable {
-		if err := landlockAllow(rules, path, landlockRead); err != nil {
-			return err
-		}
-	}
-	for _, path := range writable {
-		if err := landlockAllow(rules, path, landlockRead|write); err != nil {
-			return err
+	for rights, paths := range map[uint64][]string{landlockRead: readable, landlockRead | write: writable} {
+		for _, path := range paths {
+			if err := landlockAllow(rules, path, rights); err != nil {
+				return err
+			}
 		}
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {

@@ -208,11 +208,8 @@ func JoinNotes(notes ...string) string {
 }
 
 func (q *Quarantine) keep(write func(string, []byte, fs.FileMode) error) error {
-	data, err := json.Marshal(q.record)
-	if err == nil {
-		err = write(q.file(), data, 0o600)
-	}
-	if err != nil {
+	data, _ := json.Marshal(q.record) // texts always encode
+	if err := write(q.file(), data, 0o600); err != nil {
 		return fmt.Errorf("keep what git directories there are: %w", err)
 	}
 	return nil

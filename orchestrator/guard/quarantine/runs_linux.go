@@ -32,12 +32,9 @@ func (q *Quarantine) recordRun() error {
 	if err != nil {
 		return fmt.Errorf("record that commands run in %s: %w", q.o.World, err)
 	}
-	data, err := json.Marshal(Run{Dir: q.o.Dir, World: q.o.World, Inode: inodeOf(q.o.World), Skip: q.o.Skip,
+	data, _ := json.Marshal(Run{Dir: q.o.Dir, World: q.o.World, Inode: inodeOf(q.o.World), Skip: q.o.Skip,
 		Writable: q.o.Writable, PID: os.Getpid()})
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteAt(data, 0)
 	}
 	if err = errors.Join(err, f.Sync()); err != nil {

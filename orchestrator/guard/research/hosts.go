@@ -43,7 +43,6 @@ type caller struct {
 	first    bool   // only the first word does; later words only as addresses
 }
 
-// callers returns the programs that use the network for their arguments.
 func callers() []caller {
 	return []caller{
 		{programs: "curl", short: "oHdAeuXTFbcrmwKCDEUyYzPQt", bare: true,

@@ -34,7 +34,6 @@ const (
 	gemLook   = "gem info -r %"
 )
 
-// managers returns what programs install.
 func managers() []manager {
 	return []manager{
 		{programs: "npm pnpm bun", name: "npm", subs: "install i add in isntall a", valued: npmValued, look: npmLook},
@@ -142,7 +141,6 @@ func (m manager) after(args []shell.Word) ([]shell.Word, bool) {
 	return rest, true
 }
 
-// words removes options and their values.
 func (m manager) words(args []shell.Word) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

@@ -141,7 +141,6 @@ func (t *target) readAll() ([]byte, error) {
 	return data, nil
 }
 
-// missing returns the error for a file that does not exist.
 func missing(rel string) error {
 	return &tool.PathError{Path: rel, Reason: "does not exist; use Glob to find files"}
 }
@@ -156,7 +155,6 @@ func binaryKind(head []byte) string {
 	return kind
 }
 
-// result turns an error into the model's result.
 func result(verb string, err error) tool.Result {
 	return tool.Errorf("%s: %v.", verb, err)
 }

@@ -123,18 +123,15 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 	}
 	p := &planned{change: c, target: t}
 	secret := tool.SecretFile(t.rel, f.allowSecrets)
-	switch {
-	case c.kind == add && t.info != nil:
-		return p, t.errorf("exists already; change it with Update File, or delete it first")
-	case c.kind != add && t.info == nil:
-		return p, missing(t.rel)
-	}
 	if t.info != nil {
 		data, err := t.readAll()
 		if err != nil {
 			return p, err
 		}
 		p.before = string(data)
+	}
+	if p.after, err = c.apply(t.rel, p.before, t.info != nil, secret); err != nil {
+		return p, err
 	}
 	if c.to != "" {
 		if p.dest, err = locateWritable(env, c.to, tool.Created); err != nil {
@@ -148,17 +145,29 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 				"it (setting allow-secrets)")
 		}
 	}
-	doc, err := readDocument(p.before).patch(c.hunks)
-	if err != nil && secret { // its error would quote the file
-		return p, &tool.PathError{Path: t.rel, Reason: "the patch does not fit, and the file " + tool.SecretRefusal}
-	}
-	if err != nil {
-		return p, &tool.PathError{Path: t.rel, Reason: err.Error()}
-	}
-	if p.after = doc.text(); len(p.after) > MaxEditBytes {
-		return p, t.errorf("would become %d bytes, at most %d are allowed", len(p.after), MaxEditBytes)
-	}
 	return p, nil
+}
+
+// apply returns a file's content after a change of its hunks. The error about a secret file does not quote it.
+func (c change) apply(rel, before string, exists, secret bool) (string, error) {
+	refuse := func(reason string) (string, error) { return "", &tool.PathError{Path: rel, Reason: reason} }
+	switch {
+	case c.kind == add && exists:
+		return refuse("exists already; change it with Update File, or delete it first")
+	case c.kind != add && !exists:
+		return "", missing(rel)
+	}
+	doc, err := readDocument(before).patch(c.hunks)
+	text := doc.text()
+	switch {
+	case err != nil && secret:
+		return refuse("the patch does not fit, and the file " + tool.SecretRefusal)
+	case err != nil:
+		return refuse(err.Error())
+	case len(text) > MaxEditBytes:
+		return refuse(fmt.Sprintf("would become %d bytes, at most %d are allowed", len(text), MaxEditBytes))
+	}
+	return text, nil
 }
 
 // unique rejects a patch that names a file twice.

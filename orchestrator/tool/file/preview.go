@@ -145,24 +145,14 @@ func previewPatch(env *tool.Env, args json.RawMessage) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case before == nil && c.kind != add:
-			return nil, missing(rel)
-		case before != nil && c.kind == add:
-			return nil, &tool.PathError{Path: rel, Reason: "exists already"}
-		}
 		change := Change{Path: rel, New: before == nil}
 		if before != nil {
 			change.Before = *before
 		}
-		doc, err := readDocument(change.Before).patch(c.hunks)
-		if err != nil && tool.SecretFile(rel, nil) {
-			err = errors.New("the patch does not fit") // the reason quotes the file
+		if change.After, err = c.apply(rel, change.Before, before != nil, tool.SecretFile(rel, nil)); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return nil, &tool.PathError{Path: rel, Reason: err.Error()}
-		}
-		if change.After = doc.text(); c.kind == remove {
+		if c.kind == remove {
 			change.After = ""
 		}
 		if c.to != "" {

@@ -248,13 +248,10 @@ func (s Server) hash() (string, error) {
 	if s.confined() {
 		io.WriteString(h, confinedMark)
 	}
-	enc := json.NewEncoder(h)
-	if err := enc.Encode(struct {
+	_ = json.NewEncoder(h).Encode(struct { // texts and numbers always encode
 		Dir, Name string
 		Server    Server
-	}{s.Project, s.Name, s}); err != nil {
-		return "", fmt.Errorf("hash server %s: %w", s.Name, err)
-	}
+	}{s.Project, s.Name, s})
 	words := append([]string{s.Command}, s.Args...)
 	if err := consent.HashPrograms(h, s.Project, words, cmp.Or(s.Env["PATH"], os.Getenv("PATH"))); err != nil {
 		return "", fmt.Errorf("server %s: %w", s.Name, err)
@@ -298,10 +295,7 @@ func Put(path string, s Server) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("write server %s: %w", s.Name, err)
-	}
+	data, _ := json.Marshal(s) // texts and numbers always encode
 	return edit(path, func(servers map[string]json.RawMessage) error {
 		servers[s.Name] = data
 		return nil
@@ -339,13 +333,8 @@ func edit(path string, change func(map[string]json.RawMessage) error) error {
 	if err := change(servers); err != nil {
 		return err
 	}
-	if file["mcpServers"], err = json.Marshal(servers); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	out, err := json.MarshalIndent(file, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
+	file["mcpServers"], _ = json.Marshal(servers) // what was read as JSON always encodes
+	out, _ := json.MarshalIndent(file, "", "  ")
 	if err := durable.Replace(path, append(out, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write MCP configuration: %w", err)
 	}

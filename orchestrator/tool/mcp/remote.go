@@ -93,11 +93,8 @@ func schemaOf(in any) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	fields = visible.(map[string]any)
-	delete(fields, "$schema") // the drafts in use agree on what is used here
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("read the schema: %w", err)
-	}
+	delete(fields, "$schema")       // the drafts in use agree on what is used here
+	data, _ := json.Marshal(fields) // it was read as JSON
 	if len(data) > maxSchemaBytes {
 		return nil, fmt.Errorf("the schema has %d bytes, at most %d are read", len(data), maxSchemaBytes)
 	}

@@ -329,7 +329,6 @@ func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallTo
 	return res, err
 }
 
-// outcome converts the server's answer into a result.
 func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult, err error) (tool.Result, error) {
 	switch {
 	case err == nil && got.NeedsInput():

@@ -167,7 +167,6 @@ func (ses *session) over() bool {
 	}
 }
 
-// tools lists what the server offers.
 func (ses *session) tools(ctx context.Context, limit time.Duration) ([]*sdk.Tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
 	defer cancel()
@@ -186,7 +185,6 @@ func (ses *session) tools(ctx context.Context, limit time.Duration) ([]*sdk.Tool
 	return all, nil
 }
 
-// info returns the server's own name and version, if given.
 func (ses *session) info() string {
 	r := ses.cs.InitializeResult()
 	if r == nil || r.ServerInfo == nil {

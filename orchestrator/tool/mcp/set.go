@@ -269,7 +269,6 @@ func (s *Set) newsOf(ctx context.Context, m *member) string {
 		"The tools of the MCP server %s are left out: no user has approved what it now says of them.", m.Name)
 }
 
-// all makes the tools of every server, in the servers' order.
 func (s *Set) all() []tool.Tool {
 	var out []tool.Tool
 	taken := make(map[string]bool)

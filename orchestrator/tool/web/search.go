@@ -201,10 +201,7 @@ func (s search) request(ctx context.Context, query string, limit int) (*http.Req
 		}
 		return req, err
 	}
-	body, err := json.Marshal(map[string]any{"query": query, "max_results": limit})
-	if err != nil {
-		return nil, err
-	}
+	body, _ := json.Marshal(map[string]any{"query": query, "max_results": limit})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.Search.URL, tavilyURL), bytes.NewReader(body))
 	if err == nil {
 		req.Header.Set("Authorization", "Bearer "+s.Search.Key)
