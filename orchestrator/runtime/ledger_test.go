@@ -12,6 +12,7 @@ import (
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestLedger: each path that was left is still named in the last request of a task of 300 steps with 18 jumps and 12
@@ -19,6 +20,9 @@ import (
 func TestLedger(t *testing.T) {
 	for _, eas := range []int{4_000, 16_000, 32_000, 128_000} {
 		t.Run(fmt.Sprint(eas), func(t *testing.T) {
+			if eas > 16_000 {
+				worldtest.Heavy(t)
+			}
 			t.Parallel()
 			const approaches, steps = 12, 300
 			task, _ := newTask(t, "turns:\n  - reply: x\n", Options{Limits: state.Limits{Limits: op.Limits{Steps: 2 * steps}}})

@@ -101,8 +101,10 @@ func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
 			news = append(news, "A tool is left out: "+err.Error()+".")
 		}
 		before := s.Specs
-		if err := s.describe(r); err != nil {
-			return nil, err
+		if len(tools) > 0 || !first || s.o.Own == nil { // else New described the same tools
+			if err := s.describe(r); err != nil {
+				return nil, err
+			}
 		}
 		s.versions = versions
 		if !first {
