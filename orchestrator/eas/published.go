@@ -91,7 +91,7 @@ func findPages(ctx context.Context, o *web.Options, name string) (pages []propos
 		return nil, nil, fmt.Errorf("search for %s: %w", name, err)
 	}
 	for i, hit := range hits {
-		text := hit.Extract
+		text := hit.Extract()
 		if i < maxPagesRead {
 			whole, err := web.Read(ctx, o, hit.URL)
 			if err != nil {

@@ -2,7 +2,6 @@ package consent
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -50,8 +49,7 @@ func ReadRules(path string) (RuleFile, error) {
 	if f.Rules, err = approval.ParseRules(path, lists.Allow, lists.Ask, lists.Deny); err != nil {
 		return f, fmt.Errorf("read rules %s: %w", path, err)
 	}
-	sum := sha256.Sum256(data)
-	f.Hash = hex.EncodeToString(sum[:])
+	f.Hash = fmt.Sprintf("%x", sha256.Sum256(data))
 	return f, nil
 }
 

@@ -3,7 +3,6 @@ package quarantine
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -347,8 +346,7 @@ func (s *gitScan) add(rel string) {
 		f.Leads = configLeads(f.Text, filepath.Dir(abs))
 	}
 	what += " " + f.Leads // the target may change while the file does not
-	sum := sha256.Sum256([]byte(what))
-	f.Sum = hex.EncodeToString(sum[:])
+	f.Sum = fmt.Sprintf("%x", sha256.Sum256([]byte(what)))
 	s.tree.Files[rel] = f
 	s.added = append(s.added, rel)
 }

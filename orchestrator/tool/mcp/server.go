@@ -46,13 +46,6 @@ type server struct {
 	progress map[string]func(string) // of running calls, by token
 }
 
-func (s *server) start(ctx context.Context) {
-	_, err := s.connected(ctx)
-	if err != nil && ctx.Err() == nil {
-		s.fail(err)
-	}
-}
-
 func (s *server) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +265,7 @@ func (s *server) usable(ctx context.Context) (*session, error) {
 
 // answers reports whether the server responds. A slow server counts as responding.
 func (s *server) answers(ctx context.Context, ses *session) bool {
-	ping, cancel := context.WithTimeout(ctx, s.o.PingTimeout)
+	ping, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	err := ses.cs.Ping(ping, nil)
 	return err == nil || ping.Err() != nil || !lost(err)

@@ -22,8 +22,8 @@ import (
 // servers that are still starting. They join when they are ready.
 const DefaultFirstWait = 10 * time.Second
 
-// DefaultPingTimeout is how long a server may take to answer the ping before a call.
-const DefaultPingTimeout = 5 * time.Second
+// pingTimeout is how long a server may take to answer the ping before a call. A slower server is called anyway.
+const pingTimeout = 5 * time.Second
 
 // Options are the environment of servers in this process.
 type Options struct {
@@ -34,9 +34,6 @@ type Options struct {
 	Logins  string              // the folder of the user's logins; "": none
 	// FirstWait is how long the first call of Tools waits; 0: DefaultFirstWait.
 	FirstWait time.Duration
-	// PingTimeout is how long a server may take to answer the ping before a call. A slower
-	// server is called anyway. 0: DefaultPingTimeout.
-	PingTimeout time.Duration
 	// Trust holds the approvals. Ask asks the user a yes-or-no question; nil: there is no
 	// user, and what is not approved is not used.
 	Trust *consent.Trust
@@ -55,7 +52,6 @@ func (o Options) withDefaults() Options {
 		o.Getenv = os.Getenv
 	}
 	o.FirstWait = cmp.Or(o.FirstWait, DefaultFirstWait)
-	o.PingTimeout = cmp.Or(o.PingTimeout, DefaultPingTimeout)
 	return o
 }
 
@@ -125,7 +121,9 @@ func Open(ctx context.Context, servers []Server, o Options) *Set {
 				case <-life.Done():
 				}
 			}
-			m.start(life)
+			if _, err := m.connected(life); err != nil && life.Err() == nil {
+				m.fail(err)
+			}
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.ready = true

@@ -32,7 +32,6 @@ func open(t *testing.T, o Options, servers ...Server) *Set {
 	const enough = time.Hour
 	o.Dir = cmp.Or(o.Dir, t.TempDir())
 	o.FirstWait = cmp.Or(o.FirstWait, enough)
-	o.PingTimeout = cmp.Or(o.PingTimeout, enough)
 	s := Open(t.Context(), servers, o)
 	s.Hold(o.Sandbox)
 	t.Cleanup(s.Close)

@@ -14,9 +14,9 @@ import (
 )
 
 // Glob is the tool that finds files by name, newest first.
-func Glob(o *Options) tool.Tool { return glob{o.orDefaults()} }
+func Glob() tool.Tool { return glob{MaxFiles} }
 
-type glob struct{ Options }
+type glob struct{ maxFiles int }
 
 func (g glob) Spec() tool.Spec {
 	return tool.Spec{
@@ -57,7 +57,7 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		return *refused, nil
 	}
 	defer cancel()
-	w := &walker{root: env.Root, from: rel, match: match, maxFiles: g.MaxFiles, ignored: a.IncludeIgnored}
+	w := &walker{root: env.Root, from: rel, match: match, maxFiles: g.maxFiles, ignored: a.IncludeIgnored}
 	notes, err := w.ending(ctx, w.walk(limited))
 	if err != nil {
 		return failed(ctx, "Glob", err)

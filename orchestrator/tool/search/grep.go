@@ -29,9 +29,13 @@ const maxContext = 50
 const maxMatches = 100_000
 
 // Grep is the tool that searches text files with a regular expression.
-func Grep(o *Options) tool.Tool { return grep{o.orDefaults()} }
+// allowSecrets is as for file.ReadFile.
+func Grep(allowSecrets []string) tool.Tool { return grep{MaxFiles, allowSecrets} }
 
-type grep struct{ Options }
+type grep struct {
+	maxFiles     int
+	allowSecrets []string
+}
 
 func (g grep) Spec() tool.Spec {
 	lines := func(name, what string) tool.Param {
@@ -104,10 +108,10 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		return *refused, nil
 	}
 	defer cancel()
-	w := &walker{root: env.Root, from: rel, match: match, maxFiles: g.MaxFiles, ignored: q.IncludeIgnored}
+	w := &walker{root: env.Root, from: rel, match: match, maxFiles: g.maxFiles, ignored: q.IncludeIgnored}
 	walked := w.walk(limited)
 	newestFirst(w.found)
-	s := &scan{re: re, query: q, allow: g.AllowSecrets, want: required(expr)}
+	s := &scan{re: re, query: q, allow: g.allowSecrets, want: required(expr)}
 	// Files found before the limit are searched all the same, and the result says that there are more.
 	if walked == nil || errors.Is(walked, errEnough) {
 		if err := s.files(limited, env, w.found); err != nil {

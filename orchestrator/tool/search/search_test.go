@@ -99,7 +99,7 @@ func TestGlob(t *testing.T) {
 		{"missing", map[string]any{"pattern": "*", "path": "nope"}, "Glob: nope: does not exist.", true},
 	}
 	for _, tt := range tests {
-		r := call(t, env, search.Glob(nil), tt.args)
+		r := call(t, env, search.Glob(), tt.args)
 		if r.Text != tt.want || r.IsError != tt.err {
 			t.Errorf("%s: %v\n%s\nwant\n%s", tt.name, r.IsError, r.Text, tt.want)
 		}
@@ -139,7 +139,7 @@ func TestGrep(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", tt.name, r.IsError, r.Text, tt.want)
 		}
 	}
-	r := call(t, env, search.Grep(&search.Options{AllowSecrets: []string{".env"}}), map[string]any{"pattern": "KEY", "output_mode": "content"})
+	r := call(t, env, search.Grep([]string{".env"}), map[string]any{"pattern": "KEY", "output_mode": "content"})
 	if r.Text != ".env:1:KEY=Run" || len(r.Reads) != 1 {
 		t.Errorf("an allowed secrets file: %+v", r)
 	}
@@ -155,10 +155,10 @@ func TestSearchIgnoresAsGit(t *testing.T) {
 		".git/info/exclude|lib/one.lib\nother\n",
 	)
 	const want = "a.gen\nend\na/keep.o\n.gitignore\nlib/one.lib\nlib/.gitignore"
-	if r := call(t, env, search.Glob(nil), map[string]any{"pattern": "**"}); r.Text != want {
+	if r := call(t, env, search.Glob(), map[string]any{"pattern": "**"}); r.Text != want {
 		t.Errorf("Glob:\n%s\nwant\n%s", r.Text, want)
 	}
-	if r := call(t, env, search.Glob(nil), map[string]any{"pattern": "**", "path": "lib"}); r.Text != "lib/one.lib\nlib/.gitignore" {
+	if r := call(t, env, search.Glob(), map[string]any{"pattern": "**", "path": "lib"}); r.Text != "lib/one.lib\nlib/.gitignore" {
 		t.Errorf("Glob in lib:\n%s", r.Text)
 	}
 }
@@ -178,10 +178,10 @@ func TestSearchStaysInside(t *testing.T) {
 	if r := call(t, env, search.Grep(nil), map[string]any{"pattern": "needle"}); r.Text != "a.txt" {
 		t.Errorf("Grep: %s", r.Text)
 	}
-	if r := call(t, env, search.Glob(nil), map[string]any{"pattern": "**"}); r.Text != "a.txt" {
+	if r := call(t, env, search.Glob(), map[string]any{"pattern": "**"}); r.Text != "a.txt" {
 		t.Errorf("Glob: %s", r.Text)
 	}
-	for _, tl := range []tool.Tool{search.Grep(nil), search.Glob(nil)} {
+	for _, tl := range []tool.Tool{search.Grep(nil), search.Glob()} {
 		for _, path := range []string{"out", "file", "out/o.txt"} {
 			if r := call(t, env, tl, map[string]any{"pattern": "needle", "path": path}); !r.IsError || !strings.Contains(r.Text, "out of the world") {
 				t.Errorf("%s in %s: %+v", tl.Spec().Name, path, r)
@@ -214,8 +214,7 @@ func TestSearchLimitsAreSaid(t *testing.T) {
 		files = append(files, fmt.Sprintf("f%02d|needle\n", i))
 	}
 	env := world(t, files...)
-	few := &search.Options{MaxFiles: 10}
-	for _, tl := range []tool.Tool{search.Glob(few), search.Grep(few)} {
+	for _, tl := range []tool.Tool{search.GlobOf(10), search.GrepOf(10)} {
 		r := call(t, env, tl, map[string]any{"pattern": map[string]string{"Glob": "*", "Grep": "needle"}[tl.Spec().Name]})
 		if !strings.Contains(r.Text, "f09\n[incomplete: stopped after 10 files; search a smaller path]") {
 			t.Errorf("%s: %s", tl.Spec().Name, r.Text)
@@ -241,7 +240,7 @@ func TestSearchCanceled(t *testing.T) {
 	env := tree(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, tl := range []tool.Tool{search.Glob(nil), search.Grep(nil)} {
+	for _, tl := range []tool.Tool{search.Glob(), search.Grep(nil)} {
 		if _, err := tl.Call(ctx, env, json.RawMessage(`{"pattern":"x"}`)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v", tl.Spec().Name, err)
 		}

@@ -23,7 +23,7 @@ import (
 	"anamnesis/worldstate/ignore"
 )
 
-// The limits of a search, unless Options say otherwise.
+// The limits of a search.
 const (
 	TimeoutSeconds = 20
 	MaxFiles       = 200_000  // files looked at
@@ -34,23 +34,6 @@ const (
 	MaxLineRunes   = 500     // characters shown of a line
 	MaxOutputBytes = 100_000 // bytes shown
 )
-
-// Options configure the search tools. The zero value means the constants above.
-type Options struct {
-	MaxFiles int
-	// AllowSecrets are doublestar patterns of files that look like secrets and may be
-	// searched.
-	AllowSecrets []string
-}
-
-func (o *Options) orDefaults() Options {
-	var v Options
-	if o != nil {
-		v = *o
-	}
-	v.MaxFiles = cmp.Or(v.MaxFiles, MaxFiles)
-	return v
-}
 
 // errEnough ends a walk at its limit of files.
 var errEnough = errors.New("limit of files reached")

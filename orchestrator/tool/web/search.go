@@ -85,16 +85,16 @@ func (search) Spec() tool.Spec {
 	}
 }
 
-// hit is one result, in the fields of any of the engines.
-type hit struct {
+// Hit is one result, in the fields of any of the engines.
+type Hit struct {
 	Title       string `json:"title"`
 	URL         string `json:"url"`
 	Content     string `json:"content"`     // searxng, tavily
 	Description string `json:"description"` // brave
 }
 
-// Hit is one result of a search.
-type Hit struct{ Title, URL, Extract string }
+// Extract returns what the engine shows of the page.
+func (h Hit) Extract() string { return strings.TrimSpace(h.Content + " " + h.Description) }
 
 // Find asks the configured search engine, for the program itself.
 func Find(ctx context.Context, o *Options, query string, limit int) ([]Hit, error) {
@@ -107,11 +107,7 @@ func Find(ctx context.Context, o *Options, query string, limit int) ([]Hit, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Search.Engine, plainError(err))
 	}
-	var out []Hit
-	for _, h := range hits[:min(len(hits), limit)] {
-		out = append(out, Hit{Title: h.Title, URL: h.URL, Extract: strings.TrimSpace(h.Content + " " + h.Description)})
-	}
-	return out, nil
+	return hits[:min(len(hits), limit)], nil
 }
 
 func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
@@ -137,7 +133,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 	}
 	var b strings.Builder
 	for i, h := range hits[:min(len(hits), a.Limit)] {
-		text := []rune(strings.Join(strings.Fields(h.Content+" "+h.Description), " "))
+		text := []rune(strings.Join(strings.Fields(h.Extract()), " "))
 		if len(text) > maxSnippetRunes {
 			text = append(text[:maxSnippetRunes], '…')
 		}
@@ -154,7 +150,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 }
 
 // ask sends a query to the engine. The address is the user's own, so it may be a local one.
-func (s search) ask(ctx context.Context, query string, limit int) ([]hit, error) {
+func (s search) ask(ctx context.Context, query string, limit int) ([]Hit, error) {
 	req, err := s.request(ctx, query, limit)
 	if err != nil {
 		return nil, err
@@ -175,9 +171,9 @@ func (s search) ask(ctx context.Context, query string, limit int) ([]hit, error)
 			strings.Join(strings.Fields(string(data)), " "))
 	}
 	var out struct {
-		Results []hit `json:"results"`
+		Results []Hit `json:"results"`
 		Web     struct {
-			Results []hit `json:"results"`
+			Results []Hit `json:"results"`
 		} `json:"web"`
 	}
 	if err := json.Unmarshal(data, &out); err != nil {
