@@ -72,8 +72,7 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *secrets.Scrubber, [
 			return nil, nil, nil, err
 		}
 		plan, err := b.Plan(s.dir, paths)
-		var conflict *secrets.NameConflictError
-		if errors.As(err, &conflict) {
+		if conflict, ok := errors.AsType[*secrets.NameConflictError](err); ok {
 			err = &ConflictError{"of " + conflict.Name, conflict.Path, "a file of that name is there; move it away"}
 		}
 		if err != nil {

@@ -121,6 +121,7 @@ func submitCommand(queue **pgxpool.Pool) *cobra.Command {
 			if err != nil {
 				return queueFault(err)
 			}
+			// A client that submits again after a lost answer must not start the task twice.
 			if added.UniqueSkippedAsDuplicate {
 				cmd.PrintErrf("anamnesis-worker: the queue has task %s already (%s); nothing was added\n",
 					t.Name, added.Job.State)

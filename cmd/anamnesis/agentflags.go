@@ -34,6 +34,7 @@ type agentFlags struct {
 
 func (f *agentFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
+	// A flag that is not given leaves the setting, or what the task began with.
 	fl.StringVar(&f.Dir, "dir", ".", "directory the agent works in")
 	fl.StringVar(&f.Model, "model", "", "model name, or script:FILE for a recording")
 	fl.StringVar(&f.ReflectModel, "reflect-model", "",

@@ -51,6 +51,7 @@ damaged task is not changed, and the vault is not copied.`,
 				return a.salvage(cmd.Context(), h, args[0], salvage)
 			}
 			if len(args) == 0 {
+				// What all tasks depend on comes first, since it may explain what is wrong with each.
 				d, err := inspect.ExamineMachine(cmd.Context())
 				if err == nil {
 					err = a.show(d, func() { a.out().Machine(d) })

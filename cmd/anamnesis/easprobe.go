@@ -93,6 +93,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	if err := a.agreeToCost(ctx, f, m, row); err != nil {
 		return err
 	}
+	// A probe that was stopped has cost tokens: what it measured is stored and shown before its error.
 	res, failed := a.tty().Probe(ctx, m, f.Options, a.notef)
 	res.Model = m.Lookup
 	rep, err := eas.StoreResult(svc.Home, row, res)

@@ -54,6 +54,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	h := svc.Home
 	var reader func() (model.Model, error)
 	if f.model != "" {
+		// A model is needed only once a search has found something to read.
 		reader = sync.OnceValues(func() (model.Model, error) {
 			m, err := a.chooseModel(ctx, f.model, f.baseURL)
 			if err != nil {

@@ -60,6 +60,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	for _, damage := range batch.Damaged {
 		a.notef("%s", damage)
 	}
+	// A named file that was not read fails the command, once everything else is done.
 	if len(batch.Todo) == 0 {
 		return errors.Join(a.show(report, func() { a.println("nothing to import") }), a.notImported(src, batch.Skipped))
 	}

@@ -207,6 +207,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			if err := store.VectorError(); err != nil {
 				a.notef("searched without vectors: %v", err)
 			}
+			// A second search counts the drafts that this query would find if they were reviewed.
 			kept := q
 			kept.Withheld = true
 			withheld, err := layers.Search(cmd.Context(), kept)

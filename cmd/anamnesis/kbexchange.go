@@ -62,10 +62,10 @@ refused. git asks for no password: use a credential helper or ssh keys.`,
 			case errors.Is(err, history.ErrReplaced):
 				return exit.With(exit.Refused,
 					fmt.Errorf("%w: replace it there with 'git push --force', or name a new remote", err))
-			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy),
-				errors.Is(err, history.ErrRejected),
-				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
+			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, knowledgebase.ErrReserved),
+				errors.Is(err, history.ErrRejected), errors.Is(err, history.ErrTooMuch):
 				return exit.With(exit.Refused, err)
+			// git has no exit code for a missing remote, so its words are matched.
 			case err != nil && len(args) == 0 &&
 				strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
 				return exit.Usagef("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', " +

@@ -39,6 +39,7 @@ bear it out among those that tried; the tasks stand below it. A task is told the
 				if err != nil {
 					return err
 				}
+				// A bucket that cannot be read is no reason to withhold what this home knows.
 				if svc, err = svc.Learn(cmd.Context(), b, dir); err != nil {
 					a.warn(err.Error())
 				}

@@ -116,6 +116,7 @@ func (a *app) mcpAddCommand() *cobra.Command {
 			if s.Headers, err = session.Pairs("--header", headers, ":"); err != nil {
 				return err
 			}
+			// Only the form is checked: the server is started by its test, or by a task.
 			if err := s.Check(); err != nil {
 				return exit.Usagef("%v", err)
 			}
@@ -269,6 +270,7 @@ in a sandbox. The flags below grant more, and replace earlier grants.`,
 			if err != nil {
 				return err
 			}
+			// What the user configured needs no approval.
 			all = slices.DeleteFunc(all, func(s mcp.Server) bool { return s.Project == "" })
 			servers, err := session.PickServers(all, args)
 			if err != nil {

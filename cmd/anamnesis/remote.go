@@ -72,6 +72,7 @@ role; AWS_ENDPOINT_URL names another server than Amazon's. With ANAMNESIS_REMOTE
 	}
 	cmd.PersistentFlags().StringVar(&address, "remote", "",
 		"the bucket: s3://BUCKET/PREFIX or a directory (default: the setting remote)")
+	// The bucket is opened by the verb that runs, since only then its flags are known.
 	open := func() (bucket.Bucket, error) {
 		svc, set, err := a.configured(".")
 		if err != nil {

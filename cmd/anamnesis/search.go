@@ -38,6 +38,7 @@ recorded since the last one.`,
 			if q.Words = strings.Join(args, " "); here {
 				q.Here = "."
 			}
+			// The first search of a home reads every task, which may take a while.
 			line := view.NewProgress(a.stderr)
 			found, err := search.Find(cmd.Context(), svc.Home, q, line.Tasks)
 			line.Clear()

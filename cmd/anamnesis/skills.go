@@ -58,6 +58,7 @@ project's count only after you approved their current content.`,
 		}
 		trust := consent.OpenTrust(svc.Home.Approvals())
 		_, waiting, err := skill.Approved(trust, svc.Skills(dir))
+		// Without anything that waits, approve stays nil and nothing is asked.
 		p = pending{what: "skills", question: "Approve them?", text: skill.Question(waiting) + "\n"}
 		if len(waiting) > 0 {
 			p.approve = func() error { return skill.Approve(trust, waiting) }

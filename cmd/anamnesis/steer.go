@@ -67,6 +67,7 @@ first answer counts, from here, from the page or from the task's own terminal.`,
 			if err != nil {
 				return err
 			}
+			// A live process reads the answer by itself. Any other must be resumed, or waits for its directory.
 			next := "it goes on"
 			var busy *taskdir.BusyError
 			if st, err := svc.State(task); err == nil && errors.As(svc.Home.CheckFree(st.Opened.Dir), &busy) &&

@@ -48,6 +48,7 @@ If an object is missing or damaged, the command fails before anything is removed
 			if err == nil && a.json {
 				err = a.printJSON(reports)
 			}
+			// One store that stays too large must not keep the others from being collected.
 			if err == nil && over {
 				err = exit.With(exit.Limit, fmt.Errorf(
 					"what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes))

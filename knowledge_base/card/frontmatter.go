@@ -110,8 +110,7 @@ func (f *frontMatter) load() error {
 	// The library loses comments before a carriage return.
 	if err := yaml.Load(bytes.ReplaceAll(f.yaml, []byte("\r\n"), []byte("\n")), &doc); err != nil {
 		line, what := 2, strings.TrimPrefix(err.Error(), "yaml: ")
-		var le *yaml.LoadError
-		if errors.As(err, &le) {
+		if le, ok := errors.AsType[*yaml.LoadError](err); ok {
 			line, what = max(2, le.Mark.Line+1), strings.TrimPrefix(le.Message, "yaml: ")
 		}
 		if errors.Is(err, io.EOF) || strings.Contains(what, "no documents") {

@@ -268,6 +268,7 @@ func (r *Repo) objects(ctx context.Context, list string, visit func(kind, rest s
 		kind, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		number, rest, _ := strings.Cut(rest, " ")
 		size, missing := strconv.Atoi(number)
+		// The line of an object that the repository lacks has no size.
 		if missing != nil {
 			continue
 		}

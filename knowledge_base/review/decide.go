@@ -89,6 +89,7 @@ func Decide(ctx context.Context, s *knowledgebase.Store, d Decision) ([]knowledg
 	if err != nil {
 		return nil, err
 	}
+	// The count follows the decision: a crash in between loses a count, and no decision.
 	out, err := s.Apply(ctx, ch)
 	if err == nil && d.Act == Approve {
 		var approved []usage.Event

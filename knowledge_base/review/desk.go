@@ -205,8 +205,7 @@ func (d *Desk) Undo(ctx context.Context, seq int) (Done, error) {
 		ch.Cards = append(ch.Cards, c)
 	}
 	_, err := d.store.Apply(ctx, ch)
-	var conflict *knowledgebase.ConflictError
-	if err == nil || errors.As(err, &conflict) {
+	if err == nil || errors.As(err, new(*knowledgebase.ConflictError)) {
 		d.done = d.done[:len(d.done)-1]
 	}
 	if err != nil {

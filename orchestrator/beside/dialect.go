@@ -53,8 +53,7 @@ func decodeEvent(agent sessions.Agent, data []byte) (*event, error) {
 	e := &event{Agent: agent}
 	decode := func(data []byte, v any) error {
 		err := json.Unmarshal(data, v)
-		var odd *json.UnmarshalTypeError
-		if errors.As(err, &odd) { // the other fields are filled
+		if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // the other fields are filled
 			e.Odd, err = fmt.Sprintf("%s, which is a JSON %s", odd.Field, odd.Value), nil
 		}
 		return err

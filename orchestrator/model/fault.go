@@ -96,8 +96,7 @@ func AsFault(err error) *Fault {
 	if err == nil {
 		return nil
 	}
-	var f *Fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*Fault](err); ok {
 		return f
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -72,10 +72,8 @@ func Fit(data []byte) (p op.Part, description string, err error) {
 	if err != nil {
 		return p, "", fmt.Errorf("it is damaged: %w", err)
 	}
-	p = op.Part{
-		Kind: op.PartImage, MIME: "image/" + format, Width: img.Bounds().Dx(), Height: img.Bounds().Dy(),
-		Base64: data,
-	}
+	p = op.Part{Kind: op.PartImage, MIME: "image/" + format, Base64: data,
+		Width: img.Bounds().Dx(), Height: img.Bounds().Dy()}
 	was, turned := fmt.Sprintf("%dx%d pixels", p.Width, p.Height), orientation(data)
 	_, cmyk := img.(*image.CMYK) // some providers show its colours inverted
 	if max(p.Width, p.Height) <= MaxSide && len(data) <= MaxBytes && turned == 1 && !cmyk && format != "gif" {

@@ -99,8 +99,7 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 	h := &Holder{
 		o: o, bucket: b, task: c.Task, holder: randomName(), host: host, cursor: c,
 		ended: make(chan struct{}), stopped: make(chan struct{}), closing: make(chan struct{}),
-		changed: make(chan struct{}),
-		wrote:   make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		changed: make(chan struct{}), wrote: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		streams: make(map[string]*stream), sent: make(map[string]bool), until: o.Now(),
 	}
 	h.cursor.Remote, h.cursor.Own = b.String(), h.holder // so that Pull recognises what this process sends

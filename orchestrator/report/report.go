@@ -185,7 +185,7 @@ func (r *Report) Add(o op.Op) {
 		r.Model, r.Task = cmp.Or(b.Model, r.Model), cmp.Or(b.Task, r.Task)
 		r.resumed(o, b)
 	case *op.UserSaid:
-		// otherwise the question has it
+		// The question lists the words that answer it.
 		if replies := b.Source == op.SourceAnswer || b.Source == op.SourceRejection; !replies || len(r.Questions) == 0 {
 			r.Asked = append(r.Asked, line(o, b.Text))
 		}
@@ -218,7 +218,7 @@ func (r *Report) Add(o op.Op) {
 			r.until, r.WaitsOp = b.Wait.Until, o.Seq
 		}
 	case *op.ToolCalled:
-		// the user may have edited it
+		// The user may have edited it.
 		r.calls[b.Call], r.called[b.Call] = o.Seq, op.Call{ID: b.Call, Name: b.Name, Args: b.Args}
 	case *op.ToolReturned:
 		r.result(o, b)
@@ -246,10 +246,8 @@ func (r *Report) Add(o op.Op) {
 	case *op.JumpRequested:
 		r.jump = op.JumpIntended{Reason: b.Reason, Learned: b.Learned, By: b.By}
 	case *op.JumpIntended:
-		r.jump = op.JumpIntended{
-			Reason: cmp.Or(b.Reason, r.jump.Reason), Learned: cmp.Or(b.Learned, r.jump.Learned),
-			By: cmp.Or(b.By, r.jump.By),
-		}
+		r.jump = op.JumpIntended{Reason: cmp.Or(b.Reason, r.jump.Reason),
+			Learned: cmp.Or(b.Learned, r.jump.Learned), By: cmp.Or(b.By, r.jump.By)}
 		if b.Card != "" {
 			r.Learned = append(r.Learned, line(o, "draft "+b.Card+": "+b.Learned))
 		}
@@ -333,7 +331,7 @@ func (r *Report) Finish(onPath func(step int) bool, running bool) {
 			}
 		}
 	}
-	// the task went back to it
+	// The task has gone back to these.
 	r.Left = slices.DeleteFunc(r.Left, func(p Path) bool { return p.From > p.To && onPath(p.From) })
 	for i := range r.Open {
 		if n := len(r.todos); n > 0 {
@@ -396,8 +394,9 @@ func (r *Report) result(o op.Op, b *op.ToolReturned) {
 	if run, ok := testrun.Parse(command, b.Output(), *b.Exit); ok && run.Status != testrun.Unclear {
 		r.Tests = append(r.Tests, Tests{Step: o.Step, Command: line(o, command).Text, Op: o.Seq, Result: run})
 	}
-	if f, failed := failure.Read(failure.Output{Command: command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr,
-		Exit: *b.Exit, HasExit: true}); failed {
+	out := failure.Output{Command: command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr,
+		Exit: *b.Exit, HasExit: true}
+	if f, failed := failure.Read(out); failed {
 		r.fails = append(r.fails, line(o, f.Signature))
 	}
 	changed := shell.Reached(command, r.Dir, b.Isolated)
@@ -422,10 +421,8 @@ func (r *Report) addPath(o op.Op, b *op.JumpDone) {
 		return slices.ContainsFunc(b.Discarded, func(d op.Range) bool { return d.Contains(seq) })
 	}
 	r.todos = slices.DeleteFunc(r.todos, discarded)
-	p := Path{
-		First: b.From, From: b.From, To: b.To, Reason: asked.Reason, Learned: asked.Learned, By: asked.By,
-		Tried: b.Reverted, Op: o.Seq, Time: o.Time,
-	}
+	p := Path{First: b.From, From: b.From, To: b.To, Reason: asked.Reason, Learned: asked.Learned, By: asked.By,
+		Tried: b.Reverted, Op: o.Seq, Time: o.Time}
 	for parent := r.parents[p.First]; parent > p.To; parent = r.parents[p.First] {
 		p.First = parent
 	}

@@ -222,6 +222,7 @@ func (r *codexReader) item(p *codexItem) error {
 			c.CodexOutput(p.Output)
 			r.applyEnd(c)
 		}
+	// These hold nothing of a step. An unknown item is refused: a newer format may keep calls in it.
 	case "reasoning", "web_search_call", "ghost_snapshot", "compaction", "compaction_summary", "context_compaction",
 		"image_generation_call", "tool_search_call", "tool_search_output", "agent_message":
 	default:

@@ -323,6 +323,7 @@ func readObject(data []byte) (o *object, ok bool) {
 	}
 	for d.More() {
 		if err := field(); err != nil {
+			// The agent may still be writing the file: what comes before the damage is imported.
 			o.damage = fmt.Sprintf("from byte %d on: %v", d.InputOffset(), err)
 			return o, ok
 		}

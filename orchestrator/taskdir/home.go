@@ -390,7 +390,6 @@ func WorldDir(dir string) (string, error) {
 // RemoteName is the file, beside the stream, of a task that is kept in a bucket: this home has a copy.
 const RemoteName = "remote.json"
 
-// ErrKept: a task is kept in a bucket, and this home has a copy.
 var ErrKept = errors.New("kept in a bucket, and this home has a copy of it")
 
 // KeptAs returns the task, or the one whose agent began it, if it is kept in a bucket; else an empty name.

@@ -118,8 +118,7 @@ func (h Home) checkFree(dir string) error {
 
 // named leaves out of a BusyError that its task is of this home.
 func (h Home) named(err error) error {
-	var busy *BusyError
-	if errors.As(err, &busy) && busy.Home == h.State {
+	if busy, ok := errors.AsType[*BusyError](err); ok && busy.Home == h.State {
 		busy.Home = ""
 	}
 	return err

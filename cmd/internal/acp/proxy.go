@@ -401,6 +401,7 @@ func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
 			if model := chosenModel(cmp.Or(r.model, q.Models.Current), q.ConfigOptions); model != "" && m.Error == nil {
 				c.choose(model)
 			}
+			// The answer to a prompt ends the turn, and so does its error.
 			if r.method == "session/prompt" {
 				for _, u := range q.Meta.Quota.Usage {
 					c.replied(u.Model)

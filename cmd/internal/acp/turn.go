@@ -121,6 +121,7 @@ func (v *viewer) turn(ctx context.Context, open func() (*session.Session, error)
 		v.note(w)
 	}
 	out, err := s.Run(ctx)
+	// Between prompts no process holds the task, so that another one can continue it.
 	if err = session.JoinClose(err, s.Close()); err != nil {
 		return r, failed(err)
 	}
@@ -183,6 +184,7 @@ func (v *viewer) note(text string) {
 
 // client is the editor's side of the task.
 func (v *viewer) client(ctx context.Context) session.Client {
+	// The callbacks come from several goroutines.
 	locked := func(do func()) {
 		v.mu.Lock()
 		defer v.mu.Unlock()

@@ -48,10 +48,8 @@ func PlanHandout(stores []*knowledgebase.Store, own string, facts, args []string
 	if len(args) == 1 {
 		target = args[0]
 	}
-	h := &Handout{
-		Facts: len(facts), Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted,
-		Drafts: drafts,
-	}
+	h := &Handout{Facts: len(facts), Target: target, Reviewed: len(cards), Changed: []string{},
+		Tainted: tainted, Drafts: drafts}
 	h.Changes, h.Cards, err = handout.PlanSection(target, facts, cards)
 	if errors.Is(err, handout.ErrEdited) {
 		return h, exit.With(exit.Refused, fmt.Errorf(

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,8 +111,7 @@ func sameFile(a, b io.Writer) bool {
 // OutcomeError returns the end of a turn as an error with its exit code; nil if the turn is done.
 func OutcomeError(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
-	var fault *model.Fault
-	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404 ||
+	if fault, ok := errors.AsType[*model.Fault](out.Err); ok && (slices.Contains([]int{401, 403, 404}, fault.Status) ||
 		errors.Is(fault.Err, model.ErrNoKey) || errors.Is(fault.Err, model.ErrNoTools)) {
 		return exit.Usagef("task %s: %v; correct the key, the address or the model's name, then %s", task, out.Err,
 			again)

@@ -68,8 +68,7 @@ func Usagef(format string, args ...any) error {
 // Code is the one place where errors become exit codes. Typed errors of other packages are
 // listed here once; everything else is a plain failure.
 func Code(err error) int {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	switch {

@@ -77,8 +77,7 @@ func Help(root *cobra.Command) {
 // instead of how it was parsed. A negative number in an argument's place looks like a flag.
 func Flag(cmd *cobra.Command, err error) error {
 	command := cmd.CommandPath()
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if n := unknown.GetSpecifiedShortnames(); n != "" && strings.Trim(n, "0123456789") == "" {
 			return Usagef("-%s: number must not be negative; see '%s --help'", n, command)
 		}

@@ -23,8 +23,7 @@ func Text(err error) string { return TextOf(err, "") }
 // TextOf is Text of an error about a bucket's task, whose remedy must work there; an empty bucket: about this home's.
 func TextOf(err error, bucket string) string {
 	text := err.Error()
-	var set *session.SettingError
-	if errors.As(err, &set) {
+	if set, ok := errors.AsType[*session.SettingError](err); ok {
 		text = strings.Replace(text, set.Error(), "--"+set.Error(), 1)
 	}
 	help := remedyOf(err)

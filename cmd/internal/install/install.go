@@ -527,12 +527,10 @@ func write(path, text string) error {
 	if err == nil {
 		return nil
 	}
-	var file *fs.PathError
-	var name *os.LinkError
-	switch { // they name a temporary file
-	case errors.As(err, &file):
+	// Both would name a temporary file.
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		err = file.Err
-	case errors.As(err, &name):
+	} else if name, ok := errors.AsType[*os.LinkError](err); ok {
 		err = name.Err
 	}
 	return fmt.Errorf("cannot write %s: %w", path, err)

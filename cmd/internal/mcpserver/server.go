@@ -141,7 +141,7 @@ func (s *Server) addPrompts(m *mcp.Server) {
 	for _, p := range []struct{ name, about, text string }{
 		{"timeline", "Show the steps of this session", "Call the tool timeline and show me the steps of this session."},
 		{"jump", "Go back to an earlier step",
-			"Call the tool timeline, say which step was the last one that was right and why, and jump_to_step to it."},
+			"Call the tool timeline, say which step was the last one that was right and why, and call jump_to_step."},
 		{"cards", "Show what is known about the present problem",
 			"Call the tool recall with the error or question at hand, and say which of the lessons apply here."},
 	} {

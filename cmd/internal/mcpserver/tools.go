@@ -78,6 +78,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	j := op.JumpRequested{To: in.Step, Reason: in.Reason, Learned: in.Learned}
 	last := st.Last
 	switch {
+	// A plan needs no reason, and is allowed in plan mode: it changes nothing.
 	case in.DryRun && len(in.Paths) > 0:
 		plan, err := s.svc.PlanRestore(ctx, task, fmt.Sprint(in.Step), worldstate.PlanOptions{Paths: in.Paths})
 		if err != nil {

@@ -28,10 +28,8 @@ func asksOf(task string, q *state.Question) *asks {
 	if q == nil {
 		return nil
 	}
-	a := &asks{
-		Path: taskPath(task), Op: q.Seq, Text: term.QuestionBody(&q.QuestionAsked),
-		Choices: question.Choices(&q.QuestionAsked),
-	}
+	a := &asks{Path: taskPath(task), Op: q.Seq, Text: term.QuestionBody(&q.QuestionAsked),
+		Choices: question.Choices(&q.QuestionAsked)}
 	switch q.About {
 	case op.AboutCall:
 		a.Choices, a.Buttons = "Why, with a no", []string{"no", "yes", "always"}

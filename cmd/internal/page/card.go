@@ -132,10 +132,8 @@ func (s *Server) cardView(r *http.Request, id string, from origin) (*cardView, e
 	if err != nil {
 		return nil, err
 	}
-	v := &cardView{
-		ID: id, Title: c.Title(), State: c.State, Seen: seen, From: from,
-		Decide: withQuery(cardPath(id)+"/decide", selection(r)),
-	}
+	v := &cardView{ID: id, Title: c.Title(), State: c.State, Seen: seen, From: from,
+		Decide: withQuery(cardPath(id)+"/decide", selection(r))}
 	v.HTML, v.Rendered = markup.Render(c.Body())
 	if from == fromReview {
 		q := s.waiting(r)

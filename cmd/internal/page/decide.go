@@ -27,8 +27,7 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if errors.As(err, new(*http.MaxBytesError)) {
 			return fmt.Errorf("read the form: %w", err)
 		}
 		return refuse(http.StatusBadRequest, "The form cannot be read: %v.", err)
@@ -62,8 +61,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusBadRequest, "%q is not something to decide about a card.", d.Act)
 	}
 	if len(d.IDs) == 0 || slices.ContainsFunc(d.IDs, func(id string) bool { return d.Seen[id] == "" }) {
-		return refuse(http.StatusBadRequest,
-			"The form does not say which text of the card was read. Open the card's page.")
+		return refuse(http.StatusBadRequest, "The form does not say which text was read. Open the card's page.")
 	}
 	done, err := s.desk.Decide(r.Context(), d)
 	var conflict *knowledgebase.ConflictError

@@ -180,16 +180,13 @@ func refuse(code int, format string, args ...any) error {
 
 // failCode is the one place where errors become status codes.
 func failCode(err error) int {
-	var r *refusal
-	var tooLarge *http.MaxBytesError
-	var conflict *knowledgebase.ConflictError
-	var standing *review.StateError
-	switch {
-	case errors.As(err, &r):
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.code
-	case errors.As(err, &tooLarge):
+	}
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &conflict), errors.As(err, &standing), errors.Is(err, review.ErrNothingToUndo):
+	case errors.Is(err, review.ErrNothingToUndo):
 		return http.StatusConflict
 	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, taskdir.ErrNoTask),
 		errors.Is(err, state.ErrNoStep):

@@ -146,8 +146,7 @@ func (s *Server) decideMany(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusBadRequest, "No card was ticked, and nothing was decided. Go back to the review.")
 	}
 	done, err := s.desk.Decide(r.Context(), d)
-	var conflict *knowledgebase.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*knowledgebase.ConflictError](err); ok {
 		return refuse(http.StatusConflict,
 			"Nothing was decided: card %s has changed since the list was made. Go back to the review.", conflict.ID)
 	}
@@ -199,13 +198,11 @@ func (s *Server) undo(w http.ResponseWriter, r *http.Request) error {
 		seq = 0 // no act has that number
 	}
 	done, err := s.desk.Undo(r.Context(), seq)
-	var later *review.LaterError
-	if errors.As(err, &later) {
+	if later, ok := errors.AsType[*review.LaterError](err); ok {
 		return refuse(http.StatusConflict, "Nothing was taken back. Since that page was made, this was decided here: "+
 			"%s. Open the review again to see what can be taken back.", later.Last.What)
 	}
-	var conflict *knowledgebase.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*knowledgebase.ConflictError](err); ok {
 		return refuse(http.StatusConflict, "Nothing was taken back: card %s was changed since. It stays as it is "+
 			"now; its history shows what it was.", conflict.ID)
 	}

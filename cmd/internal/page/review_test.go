@@ -85,7 +85,7 @@ func TestDecideRefuses(t *testing.T) {
 	}{
 		{"no act", "/cards/c1/decide", form("seen", seen), 400, "not something to decide"},
 		{"an unknown act", "/cards/c1/decide", form("act", "delete", "seen", seen), 400, "not something to decide"},
-		{"unread", "/cards/c1/decide", form("act", "approve"), 400, "which text of the card was read"},
+		{"unread", "/cards/c1/decide", form("act", "approve"), 400, "which text was read"},
 		{"another text", "/cards/c1/decide", form("act", "approve", "seen", "0123456789abcdef"), 409, "has changed since"},
 		{"no card", "/cards/nobody/decide", form("act", "approve", "seen", seen), 404, "no such card"},
 		{"not now", "/cards/c1/decide", form("act", "restore", "seen", seen), 409, "there is nothing to restore"},

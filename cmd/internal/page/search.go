@@ -80,8 +80,7 @@ func (s *Server) listCards(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusBadRequest, "%q is no state of a card.", v.State)
 	}
 	if n := len([]rune(v.Query)); n > maxQueryRunes {
-		return refuse(http.StatusBadRequest, "The question has %d characters, at most %d are looked for.", n,
-			maxQueryRunes)
+		return refuse(http.StatusBadRequest, "The question has %d characters: use at most %d.", n, maxQueryRunes)
 	}
 	var err error
 	if v.Query == "" {

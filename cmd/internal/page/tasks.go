@@ -267,10 +267,8 @@ func newestFirst(last uint64) uint64 { return max(last, opsShown) - opsShown + 1
 
 func (w *watch) standing(live int) standing {
 	st := w.builder.State()
-	s := standing{
-		Path: taskPath(w.id), State: w.tasks.Home.Stands(w.id, st, live != 0), Running: live != 0,
-		Asks: asksOf(w.id, st.Questions.Open()),
-	}
+	s := standing{Path: taskPath(w.id), State: w.tasks.Home.Stands(w.id, st, live != 0), Running: live != 0,
+		Asks: asksOf(w.id, st.Questions.Open())}
 	if w.last == 0 || !s.Running && w.broken() {
 		s.State = "unreadable"
 	}

@@ -41,10 +41,8 @@ type course struct {
 
 func (w *watch) course() course {
 	st := w.builder.State()
-	c := course{
-		Path: taskPath(w.id), Jumps: w.builder.Tree().Arcs, Todos: st.Todos,
-		Tokens: requestTokens(w.builder.Requests()),
-	}
+	c := course{Path: taskPath(w.id), Jumps: w.builder.Tree().Arcs, Todos: st.Todos,
+		Tokens: requestTokens(w.builder.Requests())}
 	slices.Reverse(c.Jumps)
 	c.More = max(0, len(c.Jumps)-maxJumpsListed)
 	c.Jumps = c.Jumps[:len(c.Jumps)-c.More]

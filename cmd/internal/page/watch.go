@@ -114,8 +114,7 @@ func (w *watch) add(o op.Op) error {
 
 // broken reports whether the stream cannot be continued.
 func (w *watch) broken() bool {
-	var at *opstream.CorruptError
-	return errors.As(w.end, &at)
+	return errors.As(w.end, new(*opstream.CorruptError))
 }
 
 // damage describes a stream's fault and the remedy; "" if it has none.

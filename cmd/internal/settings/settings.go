@@ -469,8 +469,7 @@ func readFile(path string, user bool) (f file, err error) {
 
 // plain returns an error without the call and the path.
 func plain(err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		return of.Err
 	}
 	return err

@@ -29,8 +29,7 @@ func Blame(a *blame.Answer) string {
 	var b strings.Builder
 	for _, l := range a.Lines {
 		fmt.Fprintf(&b, "%*d  %-*s  %s\n", len(fmt.Sprint(a.Lines[len(a.Lines)-1].Number)), l.Number, wide,
-			labels[l.Origin],
-			view.Clean(strings.TrimSuffix(l.Text, "\r")))
+			labels[l.Origin], view.Clean(strings.TrimSuffix(l.Text, "\r")))
 	}
 	b.WriteByte('\n')
 	if a.Asked {
@@ -115,6 +114,7 @@ func BlameOrigin(o blame.Origin) (head string, rows [][2]string) {
 		row("agent", "%q", line(o.Reply))
 	}
 	for i, c := range o.Calls {
+		// The calls of a step explain nothing that the user changed.
 		if o.Kind == blame.User {
 			break
 		}

@@ -545,6 +545,7 @@ func passLine(b *op.PassDone, blockTokens int) Line {
 	for _, why := range b.NotWritten {
 		l.Detail = append(l.Detail, "card not written: "+why)
 	}
+	// At the end of a task, one line says both that no card was written and why no model wrote one.
 	unworded := b.Trigger == op.TriggerEnd && b.NoCards != "" && b.Fallback != ""
 	switch {
 	case unworded:

@@ -164,6 +164,7 @@ func (b *Builder) Add(o op.Op) error {
 		b.intended = nil
 		b.add(row, RowJump, o)
 	case *op.JumpDropped:
+		// A pass is made before its jump; without the jump it has no effect.
 		withdraw(b.rows[b.asked:])
 		b.add(row, RowJump, o)
 	default:

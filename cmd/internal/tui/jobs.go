@@ -38,8 +38,8 @@ func (m *screen) jobsVerb(args []string) tea.Cmd {
 		if len(lines) == 0 {
 			return paint.Faint.Render("nothing was begun in the background"), err
 		}
-		return strings.Join(
-			append(lines, paint.Faint.Render("/out ID shows the output, /jobs stop ID ends it")), "\n"), err
+		lines = append(lines, paint.Faint.Render("/out ID shows the output, /jobs stop ID ends it"))
+		return strings.Join(lines, "\n"), err
 	})
 }
 
@@ -63,8 +63,7 @@ func (m *screen) withJobs(read func(*jobs.Jobs) (string, error)) tea.Cmd {
 	s := m.s
 	return m.withTask(func() (string, error) {
 		if s == nil {
-			return "", errors.New(
-				"the task is not open here, so nothing of it runs in the background; your next message opens it")
+			return "", errors.New("the task is not open here, so none of its jobs runs; your next message opens it")
 		}
 		return read(s.Jobs())
 	})

@@ -243,6 +243,7 @@ func (m *screen) pickStep() tea.Cmd {
 			if r.Changed > 0 && n.Step > 0 {
 				what = quote.Number(r.Changed, "file")
 			}
+			// The step before the current one is where most jumps go.
 			if n.Step == b.State().Steps.At(b.State().Current).Parent {
 				p.at = len(p.rows)
 			}

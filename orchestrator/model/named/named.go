@@ -159,16 +159,14 @@ func scriptModel(path string) (*Model, error) {
 
 // scriptError returns why a script cannot be played, with the remedy.
 func scriptError(path string, err error) error {
-	var wrong *script.SyntaxError
-	if errors.As(err, &wrong) {
+	if errors.As(err, new(*script.SyntaxError)) {
 		return fmt.Errorf("script %w; docs/reference/script-model.md describes the format", err)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("script %s: there is no such file; put it there, or name another model", path)
 	}
-	reason := err
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		reason = of.Err
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		err = of.Err
 	}
-	return fmt.Errorf("script %s: cannot be read: %w; name a file that can, or another model", path, reason)
+	return fmt.Errorf("script %s: cannot be read: %w; name a file that can, or another model", path, err)
 }

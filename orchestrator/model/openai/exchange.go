@@ -68,16 +68,14 @@ func (x *exchange) rewrite(req *http.Request) error {
 // passing reports whether a request without an answer may succeed later: a server that cannot be
 // reached may come back, one that speaks another protocol or cannot be trusted is another server.
 func passing(err error) bool {
-	var untrusted *tls.CertificateVerificationError
-	var noTLS tls.RecordHeaderError
-	return !errors.As(err, &untrusted) && !errors.As(err, &noTLS) && !errors.Is(err, http.ErrSchemeMismatch)
+	return !errors.As(err, new(*tls.CertificateVerificationError)) && !errors.As(err, new(tls.RecordHeaderError)) &&
+		!errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // networkError returns an error without the URL, which may hold a proxy's password or a
 // redirect's token.
 func networkError(req *http.Request, err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return fmt.Errorf("cannot reach %s: %w", req.URL.Host, err)
@@ -109,12 +107,10 @@ func (c *Client) explain(caller, ctx context.Context, err error) *model.Fault {
 		}
 		return &model.Fault{Kind: model.FaultCanceled, Err: end}
 	}
-	var late *timeoutError
-	if errors.As(context.Cause(ctx), &late) {
+	if late, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok {
 		return &model.Fault{Kind: model.FaultTimeout, Retryable: true, Err: late}
 	}
-	var f *model.Fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*model.Fault](err); ok {
 		known := *f
 		known.Err = c.scrub(f.Err)
 		if t := (interface{ Timeout() bool })(nil); errors.As(f.Err, &t) && t.Timeout() {

@@ -184,6 +184,7 @@ func (r renderer) inline(n ast.Node) string {
 		switch c := c.(type) {
 		case *ast.Text:
 			value := c.Value(r.src)
+			// Code and other raw text keep their backslashes and entities.
 			if !c.IsRaw() {
 				value = util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
 			}

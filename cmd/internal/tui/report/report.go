@@ -72,11 +72,9 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 			}
 			lines := term.Shortened(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut),
 				fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
-			lines = append([]string{
-				paint.Bold.Render("$ " + term.Clean(cmp.Or(term.Command(calls[b.Call]), b.Name+" "+calls[b.Call]))),
-			},
-				append(lines, paint.Faint.Render(result.Exited(b)))...)
-			texts = append(texts, strings.Join(lines, "\n"))
+			command := term.Clean(cmp.Or(term.Command(calls[b.Call]), b.Name+" "+calls[b.Call]))
+			lines = append([]string{paint.Bold.Render("$ " + command)}, lines...)
+			texts = append(texts, strings.Join(append(lines, paint.Faint.Render(result.Exited(b))), "\n"))
 		}
 		return nil
 	})
