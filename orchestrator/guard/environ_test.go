@@ -46,3 +46,14 @@ func TestEnviron(t *testing.T) {
 		seen[name] = true
 	}
 }
+
+// TestVariable: of a variable that is set twice the last value counts, and setting it leaves one.
+func TestVariable(t *testing.T) {
+	env := []string{"A=1", "AB=2", "A=3=4"}
+	if a, none := Variable(env, "A"), Variable(env, "B"); a != "3=4" || none != "" {
+		t.Errorf("A is %q, B %q", a, none)
+	}
+	if got := SetVariable(env, "A", "5"); !slices.Equal(got, []string{"AB=2", "A=5"}) {
+		t.Errorf("set: %q", got)
+	}
+}

@@ -37,11 +37,7 @@ func (r *Redactor) NewWriter(w io.Writer) *Writer { return &Writer{r: r, w: w} }
 
 // Write redacts the next piece. An error is w's.
 func (w *Writer) Write(p []byte) (int, error) {
-	var held strings.Builder
-	held.Grow(len(w.held) + len(p))
-	held.WriteString(w.held)
-	held.Write(p)
-	w.held = held.String()
+	w.held += string(p)
 	if err := w.flush(false); err != nil {
 		return 0, err
 	}

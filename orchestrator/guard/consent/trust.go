@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -72,10 +73,7 @@ func (t *Trust) Granted(a Approval) (guard.Grants, bool, error) {
 	if i < 0 {
 		return guard.Grants{}, false, err
 	}
-	if all[i].Grants == nil {
-		return guard.Grants{}, true, nil
-	}
-	return *all[i].Grants, true, nil
+	return *cmp.Or(all[i].Grants, new(guard.Grants)), true, nil
 }
 
 // Allow reports whether this content may be used: it was approved, or the user says yes now,

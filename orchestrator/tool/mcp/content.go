@@ -93,12 +93,8 @@ func (b *resultBuilder) withoutSecrets(mimeType string, data []byte) []byte {
 // part keeps bytes that are not text. The bytes decide whether it is an image, and one that a
 // provider would refuse is not kept as an image.
 func (b *resultBuilder) part(kind op.PartKind, mimeType, name string, data []byte) {
-	p := op.Part{Kind: kind, Name: oneLine(name), Base64: data}
-	if m, _, err := mime.ParseMediaType(mimeType); err == nil {
-		p.MIME = m
-	} else {
-		p.MIME = "application/octet-stream"
-	}
+	known, _, _ := mime.ParseMediaType(mimeType)
+	p := op.Part{Kind: kind, Name: oneLine(name), Base64: data, MIME: cmp.Or(known, "application/octet-stream")}
 	what := fmt.Sprintf("%s, %d bytes", words(p.MIME, name), len(data))
 	if kind == op.PartImage {
 		fit, description, err := picture.Fit(data)

@@ -199,9 +199,7 @@ func (f fetch) get(ctx context.Context, u *url.URL) (*page, error) {
 	}
 	defer res.Body.Close()
 	p := &page{from: res.Request.URL, status: res.StatusCode, header: res.Header.Get("Content-Type")}
-	if p.kind, _, err = mime.ParseMediaType(p.header); err != nil {
-		p.kind = ""
-	}
+	p.kind, _, _ = mime.ParseMediaType(p.header)
 	// The transport unpacks gzip: the limit applies to the unpacked bytes.
 	p.body, err = io.ReadAll(io.LimitReader(res.Body, MaxBodyBytes+1))
 	if err != nil {
