@@ -273,13 +273,10 @@ func renderBullet(k bulletKind, text, marker, eol string) string {
 // startsBlock tells whether a text's first line is a list, fence, quote,
 // heading or table, which needs a line of its own.
 func startsBlock(l string) bool {
-	for _, p := range []string{"```", "~~~", "- ", "* ", "+ ", "> ", "# ", "## ", "### ", "|"} {
-		if strings.HasPrefix(l, p) {
-			return true
-		}
-	}
+	marks := []string{"```", "~~~", "- ", "* ", "+ ", "> ", "# ", "## ", "### ", "|"}
 	digits := strings.TrimLeft(l, "0123456789")
-	return digits != l && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(l, mark) }) ||
+		digits != l && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
 }
 
 // editBody returns the body after the bullets that differ between the card as

@@ -150,7 +150,7 @@ func (r *Repo) writeCommit(c Commit, parent string, files map[string]entry) (id 
 	return strings.TrimSpace(id), os.Remove(ref)
 }
 
-func identity(p Person) string { return Person{clean(p.Name), clean(p.Email)}.String() }
+func identity(p Person) string { return fmt.Sprintf("%s <%s>", clean(p.Name), clean(p.Email)) }
 
 // clean keeps a name from breaking the form of a commit.
 func clean(s string) string {

@@ -57,9 +57,6 @@ type Person struct {
 	Email string `json:"email"`
 }
 
-// String returns the form "Name <email>".
-func (p Person) String() string { return fmt.Sprintf("%s <%s>", p.Name, p.Email) }
-
 // Repo is the repository of one folder. Reading is safe at any time and
 // beside git; one process at a time may call what writes, which the caller
 // ensures by a lock of its own. A Repo is not for concurrent use.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,10 +122,8 @@ func Week(h taskdir.Home, agent sessions.Agent, now time.Time) string {
 }
 
 func recordingOff(h taskdir.Home, dir string) bool {
-	for _, path := range []string{filepath.Join(dir, offFile), Paused(h)} {
-		if _, err := os.Lstat(path); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{filepath.Join(dir, offFile), Paused(h)}, func(path string) bool {
+		_, err := os.Lstat(path)
+		return err == nil
+	})
 }

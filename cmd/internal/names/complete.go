@@ -35,7 +35,7 @@ func (s Source) Complete(root *cobra.Command) {
 		}
 	}
 	for flag, offer := range map[string]func() []string{
-		"model": s.models, "reflect-model": s.models, "task": s.tasks,
+		"model": s.Models, "reflect-model": s.Models, "task": s.tasks,
 		"approval":   func() []string { return []string{"ask", "edits", "auto", "deny"} },
 		"when-asked": func() []string { return []string{"wait", "refuse", "stop"} },
 		"sandbox":    func() []string { return []string{"world", "read-only", "off"} },
@@ -77,7 +77,7 @@ func (s Source) arguments(words, args []string, parent *cobra.Command) ([]cobra.
 	case parent.Name() == "kb" && (word == "ID" || word == "OLD" || word == "NEW"):
 		return s.cards(parent), cobra.ShellCompDirectiveNoFileComp
 	case word == "MODEL":
-		return s.models(), cobra.ShellCompDirectiveNoFileComp
+		return s.Models(), cobra.ShellCompDirectiveNoFileComp
 	case strings.Contains(word, "|") && word == strings.ToLower(word):
 		return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
 	case strings.HasPrefix(word, "FILE") || strings.HasPrefix(word, "PATH") || word == "DIR":
@@ -160,8 +160,6 @@ func (s Source) cards(kb *cobra.Command) []string {
 	}
 	return out
 }
-
-func (s Source) models() []string { return s.Models() }
 
 // Models returns the models that a table spells out.
 func Models(t *attention.Table) (names []string) {

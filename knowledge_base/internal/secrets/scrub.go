@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -44,13 +45,9 @@ func (b *Scrubber) Learn(was, is string) {
 // Text returns a text without secrets, and the kinds of what was replaced.
 func (b *Scrubber) Text(text string) (string, []string) {
 	if b.swap == nil {
-		words := make([]string, 0, len(b.swaps))
-		for was := range b.swaps {
-			words = append(words, was)
-		}
-		slices.SortFunc(words, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+		longest := func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }
 		var pairs []string
-		for _, was := range words {
+		for _, was := range slices.SortedFunc(maps.Keys(b.swaps), longest) {
 			pairs = append(pairs, was, b.swaps[was])
 		}
 		b.swap = strings.NewReplacer(pairs...)

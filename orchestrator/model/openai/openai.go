@@ -94,8 +94,6 @@ type Client struct {
 	unfinished atomic.Int32
 }
 
-var _ model.Model = (*Client)(nil)
-
 // New checks the options and returns a client. It sends nothing. Its errors
 // are ErrOptions.
 func New(o Options) (*Client, error) {
@@ -112,15 +110,9 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o.BaseURL = base.String()
-	if o.FirstByteTimeout <= 0 {
-		o.FirstByteTimeout = DefaultFirstByteTimeout
-	}
-	if o.IdleTimeout <= 0 {
-		o.IdleTimeout = DefaultIdleTimeout
-	}
-	if o.TotalTimeout <= 0 {
-		o.TotalTimeout = DefaultTotalTimeout
-	}
+	o.FirstByteTimeout = cmp.Or(o.FirstByteTimeout, DefaultFirstByteTimeout)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
+	o.TotalTimeout = cmp.Or(o.TotalTimeout, DefaultTotalTimeout)
 	c := &Client{o: o, http: o.HTTPClient, trailer: TrailerTimeout, key: o.Key}
 	if o.NewKey != nil {
 		c.key = "" // the command's is newer than the environment's

@@ -47,8 +47,6 @@ type Model struct {
 	fired map[string]int // tries that met a fault in this process, by place
 }
 
-var _ model.Model = (*Model)(nil)
-
 // subagent is the turns of one subagent, in each of its tasks.
 type subagent struct {
 	agent string
