@@ -173,18 +173,11 @@ func Login(ctx context.Context, s Server, o Options, show func(address string)) 
 		return fmt.Errorf("prepare the login: %w", err)
 	}
 	o.oauth, s.StartTimeoutSeconds = handler, int(loginTime.Seconds())
-	ses, err := connect(ctx, s, &o, events{changed: func() {}, progress: func(any, string) {}})
-	if err != nil {
-		return err
+	_, err = Probe(ctx, s, o)
+	if err == nil && !asked {
+		err = errors.New("it asks for no login")
 	}
-	defer ses.end()
-	if _, err := ses.tools(ctx, s.startTimeout()); err != nil {
-		return err
-	}
-	if !asked {
-		return errors.New("it asks for no login")
-	}
-	return nil
+	return err
 }
 
 // Logout removes a login. Without one it does nothing.
