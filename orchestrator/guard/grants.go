@@ -44,7 +44,7 @@ func (g Grants) Resolve() (Grants, error) {
 		for _, path := range list.from {
 			real, err := filepath.Abs(path)
 			if err == nil {
-				real, err = filepath.EvalSymlinks(real)
+				real, err = filepath.EvalSymlinks(real) // a link could lead elsewhere after the approval
 			}
 			if err != nil {
 				return Grants{}, fmt.Errorf("grant to %s %s: %w", list.what, path, err)

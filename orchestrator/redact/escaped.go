@@ -98,6 +98,7 @@ func escapeAt(s string) (plain string, n int) {
 		if !ok {
 			return "", 0
 		}
+		// A character above U+FFFF is escaped as two surrogates.
 		if second, ok := hex(8, 12); ok && s[6:8] == `\u` {
 			if both := utf16.DecodeRune(rune(first), rune(second)); both != utf8.RuneError {
 				return string(both), 12

@@ -149,6 +149,7 @@ func appendLines(ms []match, s string, m match) []match {
 func (f *form) within(s string, at int) (from, to int) {
 	same := func(a, b byte) bool { return a == b || f.anyCase && lower(a) == b }
 	from, to = at, at
+	// The word may be anywhere in the form: the rest is compared in both directions.
 	for i := f.at; i < len(f.text); {
 		if to < len(s) && same(s[to], f.text[i]) {
 			i, to = i+1, to+1

@@ -80,6 +80,7 @@ func (r *Redactor) table() *table {
 		}
 		s.Kind = kindName(s.Kind)
 		for _, f := range formsOf(s) {
+			// Two values can have a form in common, such as a key and one of its lines.
 			id := f.text + "\x00" + f.word
 			if seen[id] || len(f.text) > maxKnownBytes {
 				continue

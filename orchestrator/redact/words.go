@@ -66,6 +66,7 @@ func (s *wordSet) each(text string, visit func(word, end int)) (partial int) {
 			compare(i, int(s.entries[at].word))
 		}
 	}
+	// The last two bytes are too few for a key.
 	for i := max(0, len(text)-2); i < len(text); i++ {
 		for id := range s.words {
 			compare(i, id)

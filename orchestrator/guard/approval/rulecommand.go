@@ -74,6 +74,7 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 		return "", false
 	}
 	rules = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return rule.Verdict != Allow })
+	// After a cd a relative path is not the one that the rule means.
 	moved := slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return s.Program() == "cd" })
 	for i, s := range r.commands {
 		if slices.ContainsFunc(s.Assigns, func(a shell.Assign) bool {

@@ -71,6 +71,7 @@ func Named(dir, name string) File {
 			}
 			continue
 		}
+		// A hard link cannot be followed: the files are compared.
 		info, err := os.Stat(at)
 		if quarantine.FollowLinks(at) == real || err == nil && target != nil && os.SameFile(info, target) {
 			return File{name, by}

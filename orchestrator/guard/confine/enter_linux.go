@@ -24,6 +24,7 @@ func Enter(c *Spec) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: bar tracing of the supervisor: %w", err)
 	}
+	// Mounts and the loopback need the capabilities that are dropped next.
 	if c.Parts.Namespaces {
 		if err := mounts(c); err != nil {
 			return fmt.Errorf("sandbox: %w", err)

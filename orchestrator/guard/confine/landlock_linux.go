@@ -42,6 +42,7 @@ func LandlockVersion() int {
 // covered hidden directories.
 func landlock(c *Spec) error {
 	write := uint64(landlockWrite)
+	// An older version refuses a ruleset with rights that it does not know.
 	if c.Parts.Landlock >= 2 {
 		write |= landlockRefer
 	}

@@ -130,6 +130,7 @@ func (q *Quarantine) begin() (err error) {
 	if q.idle = nil; w == nil {
 		w = newWatcher(q.o.World)
 	}
+	// What happened between commands is the user's: the scan takes it as it is.
 	if w != nil {
 		w.drain()
 		w.stop.Store(false)

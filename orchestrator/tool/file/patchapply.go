@@ -92,6 +92,7 @@ func (d document) find(h hunk, from int) (int, error) {
 		}
 		return 0, errors.New("it only adds lines, without lines around them: add lines that are kept")
 	}
+	// What lies before from is searched, too: the error then says that the order is wrong.
 	start := 0
 	if h.heading != "" {
 		at, err := d.below(h.heading, from)

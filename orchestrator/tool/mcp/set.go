@@ -115,6 +115,7 @@ func Open(ctx context.Context, servers []Server, o Options) *Set {
 			continue
 		}
 		set.starts.Go(func() {
+			// Its sandbox comes with Hold.
 			if m.confined() {
 				select {
 				case <-set.held:
