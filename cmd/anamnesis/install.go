@@ -216,7 +216,6 @@ func (a *app) pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Stop recording other agents, until 'pause --end'",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := a.home()
 			if err != nil {

@@ -24,7 +24,6 @@ func (a *app) kbFactsCommand() *cobra.Command {
 		Long: `List what the tasks of the repository you are in showed of it: what runs its tests, what never starts,
 what is not installed, what exceeds the time limit, which tests fail anyway. Each line counts the tasks that
 bear it out among those that tried; the tasks stand below it. A task is told the facts at its start.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			svc, err := a.service()
 			if err != nil {

@@ -86,9 +86,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.CompletionOptions.DisableNoDescFlag = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit.Flag(cmd, err)
-	})
+	root.SetFlagErrorFunc(exit.Flag)
 	families := []struct {
 		title    string
 		commands []*cobra.Command

@@ -77,7 +77,6 @@ func (a *app) mcpServeCommand(dir *string) *cobra.Command {
 		Long: `Serve timeline, jumps and cards to another agent over MCP, on standard input and output. The
 session is the one that the call names, the one whose id the client sends, or the only live one
 of the directory. A jump requires an unambiguous session.`,
-		Args: cobra.NoArgs,
 		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			real, err := session.RealDir(*dir)
 			if err != nil {

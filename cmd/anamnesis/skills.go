@@ -25,7 +25,6 @@ func (a *app) skillsCommand() *cobra.Command {
 		Long: `Skills are folders with a SKILL.md in .agents/skills, .claude/skills and skills of the program's
 configuration, slash commands are files in the folders commands beside them: of a project and of your home. A
 project's count only after you approved their current content.`,
-		Args: cobra.NoArgs,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	list := &cobra.Command{

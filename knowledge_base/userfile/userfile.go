@@ -82,8 +82,8 @@ func YAML(err error) (line int, cause string) {
 		return line, fmt.Sprintf("key %q is given twice", m[1])
 	}
 	if m := wrongKind.FindStringSubmatch(cause); m != nil {
-		found := map[string]string{"map": "keys with values", "seq": "a list", "null": "nothing"}[m[1]]
-		found = cmp.Or(found, fmt.Sprintf("%q", m[2]))
+		names := map[string]string{"map": "keys with values", "seq": "a list", "null": "nothing"}
+		found := cmp.Or(names[m[1]], fmt.Sprintf("%q", m[2]))
 		return line, found + " where " + wanted(m[3]) + " is wanted"
 	}
 	if own := first.Unwrap(); own != nil { // of an UnmarshalYAML

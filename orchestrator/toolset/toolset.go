@@ -94,9 +94,7 @@ func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
 		}
 	}
 	if first || !slices.Equal(versions, s.versions) {
-		own := s.o.Own
-		own = cmp.Or(own, new(tool.Registry))
-		r, errs := own.With(tools...)
+		r, errs := cmp.Or(s.o.Own, new(tool.Registry)).With(tools...)
 		for _, err := range errs {
 			news = append(news, "A tool is left out: "+err.Error()+".")
 		}

@@ -23,8 +23,7 @@ func (s *Server) repositoryOf(r *http.Request) (repo *facts.Repo, topic string, 
 	if err != nil {
 		return nil, "", err
 	}
-	topic = st.Opened.Repo
-	topic = cmp.Or(topic, st.Opened.Dir)
+	topic = cmp.Or(st.Opened.Repo, st.Opened.Dir)
 	repo, err = s.tasks.Facts(st.Opened.Dir)
 	if errors.Is(err, facts.ErrDamaged) || errors.Is(err, facts.ErrNewer) {
 		err = refuse(http.StatusConflict, "%v", err)

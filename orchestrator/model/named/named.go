@@ -106,8 +106,7 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 	if path, ok := strings.CutPrefix(name, ScriptPrefix); ok {
 		return scriptModel(path)
 	}
-	key, baseURL := o.Getenv(o.KeyEnv), o.BaseURL
-	baseURL = cmp.Or(baseURL, o.Getenv("OPENAI_BASE_URL"))
+	key, baseURL := o.Getenv(o.KeyEnv), cmp.Or(o.BaseURL, o.Getenv("OPENAI_BASE_URL"))
 	tuning, err := tuningOf(o.Config, name)
 	if err != nil {
 		return nil, err
@@ -152,8 +151,7 @@ func scriptModel(path string) (*Model, error) {
 	if err != nil {
 		return nil, scriptError(abs, err)
 	}
-	lookup := m.EASModel()
-	lookup = cmp.Or(lookup, m.Name())
+	lookup := cmp.Or(m.EASModel(), m.Name())
 	return retrying(&Model{Model: m, Name: ScriptPrefix + abs, Lookup: lookup, Banner: m.Banner()}), nil
 }
 

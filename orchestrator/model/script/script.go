@@ -300,8 +300,7 @@ type call struct {
 func (a answer) reply(r model.Request, prefix, name string) model.Reply {
 	out := model.Reply{Text: a.text, Reasoning: a.reasoning, Finish: a.finish, Model: name}
 	for i, c := range a.calls {
-		id := c.id
-		id = cmp.Or(id, fmt.Sprintf("%s_%d", prefix, i+1))
+		id := cmp.Or(c.id, fmt.Sprintf("%s_%d", prefix, i+1))
 		out.Calls = append(out.Calls, op.Call{ID: id, Name: c.name, Args: c.args})
 	}
 	if out.Finish == "" {
