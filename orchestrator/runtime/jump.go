@@ -131,7 +131,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		}
 	}
 	discarded := t.Ledger.State().Discarded(to)
-	ended, err := t.features.jobs.EndOf(keep, discarded)
+	ended, err := t.endPath(keep, discarded)
 	if err != nil {
 		return err
 	}

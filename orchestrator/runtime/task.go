@@ -15,7 +15,6 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/hook"
-	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/planmode"
 	"anamnesis/orchestrator/feature/question"
 	"anamnesis/orchestrator/gate"
@@ -350,9 +349,6 @@ func (t *Task) Request(ctx context.Context, text string) error {
 	}
 	return errors.Join(t.Ledger.Say(ctx, text, op.SourceRequest), t.Ledger.Journal.Post(ctx, said...))
 }
-
-// Jobs are the task's background commands.
-func (t *Task) Jobs() *jobs.Jobs { return t.features.jobs }
 
 // SetMode changes the approval mode, and whether the agent only plans, from its next call on. It may be called from
 // any goroutine.

@@ -92,8 +92,8 @@ func (f *features) stepMark(id int) string {
 // checks are what each call goes through.
 func (f *features) checks() gate.Checks {
 	return gate.Checks{
-		f.gate.CheckArgs,             // every later check reads its tool and its arguments, which a user sees as they run
-		planmode.Check(f.planning),   // nothing else is to be said of a call that changes something
+		f.gate.CheckArgs, // every later check reads its tool and its arguments, which a user sees as they run
+		planmode.Check(f.planning, jobs.StopName), // nothing else is to be said of a call that changes something
 		f.repeat.Check,               // before anybody is asked: the answer would be the same as before
 		f.never.Check,                // the same
 		f.gate.Prepare,               // the approval depends on whether the network is held, and on the preview
@@ -108,6 +108,14 @@ func (f *features) checks() gate.Checks {
 // settle folds what was posted, and records the end of what a dead process left at work.
 func (t *Task) settle(ctx context.Context) error {
 	return errors.Join(t.Ledger.ApplyQueued(), t.features.jobs.CloseLost(ctx), t.left.CloseSubagents(ctx))
+}
+
+// Jobs are the task's background commands.
+func (t *Task) Jobs() *jobs.Jobs { return t.features.jobs }
+
+// endPath ends what steps started that a jump discards and that works on, and says what it was.
+func (t *Task) endPath(ctx context.Context, steps []int) ([]string, error) {
+	return t.features.jobs.EndOf(ctx, steps)
 }
 
 // stop ends what works beside the turn, and counts the task. It records both, so that it comes

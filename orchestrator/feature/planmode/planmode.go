@@ -11,7 +11,6 @@ import (
 
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/tool"
@@ -57,13 +56,14 @@ func On(l *journal.Ledger) (on bool) {
 	return on
 }
 
-// Check returns the check that refuses calls which can change something while on returns true.
-func Check(on func() bool) gate.Check {
+// Check returns the check that refuses calls which can change something while on returns true. stop names the tool
+// that ends a background command, which it refuses, too.
+func Check(on func() bool, stop string) gate.Check {
 	return func(_ context.Context, c *gate.Call) ([]op.Body, error) {
 		if !on() {
 			return nil, nil
 		}
-		why := changes(c)
+		why := changes(c, stop)
 		if why == "" {
 			return nil, nil
 		}
@@ -89,11 +89,11 @@ func Confine(on func() bool) gate.Check {
 }
 
 // changes says why a call may change something; empty: it certainly does not.
-func changes(c *gate.Call) string {
+func changes(c *gate.Call, stop string) string {
 	switch s := c.Spec; {
 	case s.Rewinds:
 		return "it may move files"
-	case c.Name == jobs.StopName:
+	case c.Name == stop:
 		return "it ends a command"
 	case s.Command != "":
 		if !shell.ReadsOnly(gate.TextArg(c.Input, s.Command)) {

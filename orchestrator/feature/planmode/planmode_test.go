@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // TestCheck: while a task only plans, what is not known to change nothing is refused, and the refusal says what to do.
 func TestCheck(t *testing.T) {
 	on := true
-	check := planmode.Check(func() bool { return on })
+	check := planmode.Check(func() bool { return on }, "TaskStop")
 	for _, tt := range []struct {
 		name    string
 		spec    tool.Spec
