@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"anamnesis/opstream/durable"
 )
@@ -53,7 +52,7 @@ func TestTwoWriters(t *testing.T) {
 		if err != nil || len(content) == 0 {
 			t.Fatalf("the killed writer left %q in its lock file, %v", content, err)
 		}
-		l, err := Open(dir, &Options{Wait: 0})
+		l, err := Open(dir, nil)
 		if err != nil {
 			t.Fatalf("after the writer's death: %v", err)
 		}
@@ -71,16 +70,10 @@ func TestLockSameProcess(t *testing.T) {
 	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !errors.Is(err, durable.ErrLocked) {
 		t.Fatalf("second Open = %v", err)
 	}
-	got := make(chan error)
-	go func() {
-		second, err := Open(dir, &Options{Wait: time.Minute})
-		if err == nil {
-			err = second.Close()
-		}
-		got <- err
-	}()
 	mustClose(t, l)
-	if err := <-got; err != nil {
-		t.Errorf("waiting Open = %v", err)
+	second, err := Open(dir, nil)
+	if err != nil {
+		t.Fatalf("after the writer closed: %v", err)
 	}
+	mustClose(t, second)
 }

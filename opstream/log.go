@@ -59,7 +59,7 @@ func Open(dir string, o *Options) (*Log, error) {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
 	lock := durable.NewWriterLock(filepath.Join(dir, LockName))
-	if err := lock.Acquire(context.Background(), opts.Wait); err != nil {
+	if err := lock.Acquire(context.Background(), 0); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
 	l, err := openLocked(dir, opts, lock)
@@ -95,13 +95,7 @@ func openLocked(dir string, opts Options, lock *durable.WriterLock) (*Log, error
 }
 
 // Recovered returns what Open repaired, nil if nothing.
-func (l *Log) Recovered() *Recovery {
-	if l.recovered == nil {
-		return nil
-	}
-	r := *l.recovered
-	return &r
-}
+func (l *Log) Recovered() *Recovery { return l.recovered }
 
 // Last returns the seq and hash of the last durable line, 0 and zeros if there is none.
 func (l *Log) Last() (seq uint64, hash [16]byte) {
@@ -285,6 +279,7 @@ func (l *Log) prepare(entries []Entry) ([]item, error) {
 		return nil, fmt.Errorf("%w: %d entries need about %d bytes, the limit of one call is %d",
 			wire.ErrTooLarge, len(entries), size, MaxBatchBytes)
 	}
+	// A batch that is refused leaves no blobs behind.
 	for i, mime := range mimes {
 		if mime == "" {
 			continue

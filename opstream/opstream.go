@@ -76,8 +76,6 @@ type Record struct {
 
 // Options configure a writer or a reader. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Wait is how long Open waits for another writer's lock; 0 fails at once.
-	Wait time.Duration
 	// SegmentSizeBytes is where a new segment begins; 0 means
 	// DefaultSegmentSizeBytes.
 	SegmentSizeBytes int64

@@ -192,11 +192,8 @@ func (t *Torn) String() string {
 // to limit, and what is known durable.
 func refsAfter(s *segments.Scanner, after, limit uint64) (refs []segments.Ref, ack uint64) {
 	last := min(s.Cur.Seq, limit)
-	for seq, e := range s.Idx.From(after + 1) {
-		if seq > last || len(refs) == readBatch {
-			break
-		}
-		refs = append(refs, s.RefOf(seq, e))
+	for seq := after + 1; seq <= last && len(refs) < readBatch; seq++ {
+		refs = append(refs, s.Ref(seq))
 	}
 	return refs, s.Cur.Ack
 }

@@ -60,7 +60,7 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 				blobs[ref.Blob.SHA256] = ref
 			}
 		}
-		if err != nil {
+		if err != nil { // the prefix before it is worth saving
 			out.Why = err.Error()
 			return errSalvageEnds
 		}

@@ -20,9 +20,6 @@ func ProcessStart(pid int) uint64 {
 	if len(fields) <= afterName {
 		return 0
 	}
-	start, err := strconv.ParseUint(string(fields[afterName]), 10, 64)
-	if err != nil {
-		return 0
-	}
+	start, _ := strconv.ParseUint(string(fields[afterName]), 10, 64) // the kernel writes a number
 	return start
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"slices"
 	"sort"
 )
@@ -27,17 +26,6 @@ func (x *Index) Last() uint64 { return uint64(len(x.list)) }
 
 // At returns the entry of a seq, 1 to Last.
 func (x *Index) At(seq uint64) Entry { return x.list[seq-1] }
-
-// From returns the entries from a seq on, in order.
-func (x *Index) From(seq uint64) iter.Seq2[uint64, Entry] {
-	return func(yield func(uint64, Entry) bool) {
-		for ; seq <= x.Last(); seq++ {
-			if !yield(seq, x.At(seq)) {
-				return
-			}
-		}
-	}
-}
 
 // Add appends the entry of the next seq.
 func (x *Index) Add(e Entry) { x.list = append(x.list, e) }

@@ -114,6 +114,7 @@ func ParseLine(line []byte, e *Envelope) error {
 	e.Tok = int(p.number(MaxNumber))
 	p.word(WordBody)
 	e.Body = p.rest
+	// The tail has a fixed length, so that the end of the body is known without parsing it.
 	tail := lineParser{rest: line[len(line)-min(len(line), tailLen):], bad: p.bad}
 	tail.word(WordPrev)
 	prev := tail.next(prevHexLen)
