@@ -66,18 +66,13 @@ func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
 	}
 	o := RestoreOptions{PlanOptions: p.Options, PlanHash: p.Hash}
 	o.Base = p.Base
-	return w.restore(ctx, p.Target, o)
+	return w.RestoreTo(ctx, p.Target, o)
 }
 
 // RestoreTo saves the present world, plans and restores under one lock. Changes since the
 // snapshot that the world was last known at are kept, unless OverwriteEdits is set; they are
 // always in the snapshot Result.Source. It returns when Restore does.
 func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
-	return w.restore(ctx, target, o)
-}
-
-// restore takes the lock and passes it to the goroutine that makes the restore durable.
-func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
 		return Result{}, err
@@ -87,7 +82,7 @@ func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Resul
 		end()
 		return res, err
 	}
-	go func() {
+	go func() { // which has the lock from now on
 		defer end()
 		if err := settle(); err != nil {
 			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, w.unfinished(err))
@@ -119,12 +114,10 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	if err != nil {
 		return res, nil, err
 	}
-	if o.Base == "" && !head.IsZero() {
-		o.Base = ID(head.String())
-	}
 	save := SaveOptions{Message: cmp.Or(o.Message, "before restoring "+gitfmt.Short(target)), beforeRestore: true}
 	if !head.IsZero() {
 		save.Parent = ID(head.String())
+		o.Base = cmp.Or(o.Base, save.Parent)
 	}
 	snap, sc, err := w.saveLocked(ctx, save)
 	if err != nil {

@@ -152,14 +152,11 @@ func Differences(got, want map[string]string) []string {
 		return nil
 	}
 	var lines []string
-	for path, w := range want {
-		if got[path] != w {
-			lines = append(lines, fmt.Sprintf("%q is %q, want %q", path, got[path], w))
-		}
-	}
-	for path, g := range got {
-		if _, ok := want[path]; !ok {
-			lines = append(lines, fmt.Sprintf("%q is %q, want nothing", path, g))
+	paths := maps.Clone(want)
+	maps.Copy(paths, got)
+	for path := range paths {
+		if got[path] != want[path] { // "" is nothing
+			lines = append(lines, fmt.Sprintf("%q is %q, want %q", path, got[path], want[path]))
 		}
 	}
 	slices.Sort(lines)

@@ -52,7 +52,7 @@ func TestMoves(t *testing.T) {
 		{name: "gone", then: "mv .git ../gone", err: "where it stands is unknown"},
 		{name: "locked", then: commit + "two; touch .git/index.lock", err: "index.lock exists"},
 		{name: "in another worktree", then: "git switch -qc topic; git worktree add -q ../other main", err: "branch main is checked out in"},
-		{name: "removed by gc", sh: "echo b >b; git add b", then: "git reset -q; git gc -q --prune=now", err: "a staged file of step 1 is no longer there"},
+		{name: "removed by gc", sh: "echo b >b; git add b", then: "git reset -q; git gc -q --prune=now", err: "staged file of step 1 is gone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := begin(t, "w")

@@ -127,6 +127,7 @@ func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
 			}
 		}
 	}
+	// The order of the maps must not show in the result.
 	sort.Slice(found, func(i, j int) bool {
 		x, y := found[i], found[j]
 		switch {

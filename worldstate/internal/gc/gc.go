@@ -371,7 +371,8 @@ func (g *collector) isKept(h gitfmt.Hash) bool { return g.seen[h] || g.but[h] }
 // add marks an object as needed, so that it is written into the new pack.
 func (g *collector) add(h gitfmt.Hash) {
 	g.seen[h] = true
-	g.bytes += g.s.StoredBytes(h)
+	_, it := g.s.Locate(h)
+	g.bytes += it.Size
 }
 
 func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {

@@ -40,13 +40,6 @@ type FrozenRule struct {
 	Patterns []ignore.Pattern
 }
 
-func (r FrozenRule) Less(o FrozenRule) bool {
-	if r.Base != o.Base {
-		return r.Base < o.Base
-	}
-	return len(r.Up) > len(o.Up) // from the outside in
-}
-
 // Commit is a snapshot's commit object, decoded.
 type Commit struct {
 	Id, Tree Hash
@@ -163,10 +156,20 @@ func DecodeCommit(id Hash, data []byte) (*Commit, error) {
 	return c, nil
 }
 
+// quotedFields are the trailers whose values are quoted strings, and how many.
+var quotedFields = map[string]int{trailerSkip: 2, trailerUnstored: 2, trailerSecret: 1, trailerRule: 3}
+
 func (c *Commit) trailer(line string) error {
 	key, value, ok := strings.Cut(line, ": ")
 	if !ok {
 		return nil // a line of the message
+	}
+	var f []string
+	if n := quotedFields[key]; n > 0 {
+		var err error
+		if f, err = unquoteFields(value, n); err != nil {
+			return err
+		}
 	}
 	switch key {
 	case TrailerWorld:
@@ -176,28 +179,12 @@ func (c *Commit) trailer(line string) error {
 	case trailerComplete:
 		c.Partial = value == "false"
 	case trailerSkip:
-		f, err := unquoteFields(value, 2)
-		if err != nil {
-			return err
-		}
 		c.Skips = append(c.Skips, Skip{f[0], f[1]})
 	case trailerUnstored:
-		f, err := unquoteFields(value, 2)
-		if err != nil {
-			return err
-		}
 		c.Unstored = append(c.Unstored, Skip{f[0], f[1]})
 	case trailerSecret:
-		f, err := unquoteFields(value, 1)
-		if err != nil {
-			return err
-		}
 		c.Secrets = append(c.Secrets, f[0])
 	case trailerRule:
-		f, err := unquoteFields(value, 3)
-		if err != nil {
-			return err
-		}
 		p, ok := ignore.ParsePattern(f[2])
 		if !ok {
 			return fmt.Errorf("bad rule %q", f[2])
@@ -221,10 +208,7 @@ func unquoteFields(s string, n int) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("bad quoting in %q", s)
 		}
-		v, err := strconv.Unquote(q)
-		if err != nil {
-			return nil, fmt.Errorf("bad quoting in %q", s)
-		}
+		v, _ := strconv.Unquote(q) // QuotedPrefix has checked it
 		out = append(out, v)
 		rest = rest[len(q):]
 	}

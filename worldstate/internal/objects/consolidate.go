@@ -109,11 +109,7 @@ func (s *Store) Absorb(dir string, pool *Pool) error {
 			return fmt.Errorf("pack %s: %w", p.Name, cmp.Or(err, gitfmt.ErrCorrupt))
 		}
 	}
-	idx, err := out.Finish()
-	if err != nil || idx == "" {
-		return err
-	}
-	return s.Published(idx)
+	return s.Publish(out, 0)
 }
 
 // copyPack copies all objects of a pack in its order, or none if it has deltas.
@@ -209,7 +205,7 @@ func (s *Store) Sweep() {
 			}
 		}
 	}
-	_ = s.sweepPacks() // the operation reports it
+	s.sweepPacks()
 	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}
@@ -225,11 +221,8 @@ func (s *Store) CollectDir() string { return filepath.Join(s.Dir, fsys.StateDir,
 
 // sweepPacks removes our packs that have no index, and files left beside them, as after a kill
 // between two removals or two renames. The caller holds the store's lock.
-func (s *Store) sweepPacks() error {
-	list, err := os.ReadDir(s.PackDir())
-	if err != nil {
-		return fmt.Errorf("read store: %w", err)
-	}
+func (s *Store) sweepPacks() {
+	list, _ := os.ReadDir(s.PackDir()) // the operation reports it
 	for _, e := range list {
 		name, isKeep := strings.CutSuffix(e.Name(), KeepExt)
 		stem := filepath.Join(s.PackDir(), name)
@@ -244,9 +237,8 @@ func (s *Store) sweepPacks() error {
 		}
 		for _, ext := range []string{".pack", ".rev", ".bitmap", ".mtimes", KeepExt} {
 			if err := os.Remove(stem + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("remove pack: %w", err)
+				return // the .keep still marks the rest as ours
 			}
 		}
 	}
-	return nil
 }

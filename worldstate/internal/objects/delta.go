@@ -14,9 +14,6 @@ import (
 // maxDeltaChain bounds the length of a chain of deltas; git's packs have at most 4,095.
 const maxDeltaChain = 4095
 
-// errNoBase: the base of a delta is in another pack. git cannot read such an object either.
-var errNoBase = errors.New("the base of its delta is not in the same pack")
-
 // undelta reads a whole object of a pack and applies its deltas.
 func (s *Store) undelta(p *Pack, off int64, chain int) (gitfmt.ObjectType, []byte, error) {
 	h, r, err := p.open(off, &s.inflaters)
@@ -40,7 +37,7 @@ func (s *Store) undelta(p *Pack, off int64, chain int) (gitfmt.ObjectType, []byt
 	case gitfmt.RefDelta:
 		var ok bool
 		if off, ok = p.Find(h.Base); !ok {
-			return 0, nil, errNoBase
+			return 0, nil, errors.New("the base of its delta is not in the same pack") // git cannot read it either
 		}
 	default:
 		return h.Kind, data, nil

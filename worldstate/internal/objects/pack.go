@@ -100,9 +100,7 @@ func (p *Writer) Add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
 func (p *Writer) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) error {
 	z := p.compressor(buf)
 	_, err := z.Write(data)
-	if cerr := z.Close(); err == nil {
-		err = cerr
-	}
+	err = cmp.Or(err, z.Close())
 	p.pool.compressors.Put(z)
 	if err != nil {
 		return err
@@ -301,8 +299,6 @@ func (p *Writer) seal() (gitfmt.Hash, error) {
 		return sum, err
 	}
 	sum = gitfmt.Hash(h.Sum(nil))
-	if _, err := p.f.WriteAt(sum[:], p.Off); err != nil {
-		return sum, err
-	}
-	return sum, nil
+	_, err := p.f.WriteAt(sum[:], p.Off)
+	return sum, err
 }

@@ -11,12 +11,6 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// StoredBytes returns an object's size on disk, 0 if it is unknown.
-func (s *Store) StoredBytes(h gitfmt.Hash) int64 {
-	_, it := s.Locate(h)
-	return it.Size
-}
-
 // Tight reports whether an object is stored whole and was compressed at a high level, which its
 // zlib header shows.
 func (p *Pack) Tight(off int64) (bool, error) {

@@ -139,9 +139,6 @@ func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
 	return h.Kind, err
 }
 
-// errChecksum: an object's bytes in the pack do not match the index.
-var errChecksum = errors.New("its bytes in the pack have a wrong checksum")
-
 // Intact verifies the checksum of an object's bytes in the pack and returns the stored type. If
 // copyTo is not nil, the bytes are also written there.
 func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType, error) {
@@ -168,7 +165,7 @@ func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType
 		left -= int64(n)
 	}
 	if crc != it.Crc {
-		return kind, errChecksum
+		return kind, errors.New("its bytes in the pack have a wrong checksum")
 	}
 	return kind, nil
 }

@@ -110,7 +110,10 @@ func withVersions(target *tree.Listing, last map[string]version) (
 		}
 	}
 	lost = make(map[string]bool)
-	for _, path := range latestFirst(last) {
+	latestFirst := func(a, b string) int {
+		return cmp.Or(cmp.Compare(last[b].edit, last[a].edit), cmp.Compare(a, b))
+	}
+	for _, path := range slices.SortedFunc(maps.Keys(last), latestFirst) {
 		v := last[path]
 		if v.Absent() {
 			continue
@@ -157,13 +160,6 @@ func withVersions(target *tree.Listing, last map[string]version) (
 		out = append(out, e)
 	}
 	return tree.NewListing(out), lost, blocked
-}
-
-// latestFirst returns the paths ordered by edit, the last edit first.
-func latestFirst(last map[string]version) []string {
-	return slices.SortedFunc(maps.Keys(last), func(a, b string) int {
-		return cmp.Or(cmp.Compare(last[b].edit, last[a].edit), cmp.Compare(a, b))
-	})
 }
 
 // overlay applies the edits to the planned listing, and lists them in kept.

@@ -2,11 +2,13 @@ package plan
 
 import (
 	"errors"
-	"sort"
+	"slices"
+	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/restore"
+	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/internal/usergit"
 )
@@ -19,15 +21,12 @@ func (p *planner) stateOnDisk(path string) (tree.State, error) {
 }
 
 func (p *planner) ignoredNow(path string) bool {
-	list := p.ignored
-	i := sort.Search(len(list), func(i int) bool { return list[i].Path >= path })
-	if i < len(list) && list[i].Path == path {
-		return true
-	}
-	hit := false
+	byPath := func(r scan.IgnoredRoot, path string) int { return strings.Compare(r.Path, path) }
+	_, hit := slices.BinarySearchFunc(p.ignored, path, byPath)
 	fsys.Ancestors(path, func(d string) bool {
-		i := sort.Search(len(list), func(i int) bool { return list[i].Path >= d })
-		hit = i < len(list) && list[i].Path == d
+		if !hit {
+			_, hit = slices.BinarySearchFunc(p.ignored, d, byPath)
+		}
 		return !hit
 	})
 	return hit
@@ -59,12 +58,10 @@ func (p *planner) holdsOther(path string) bool {
 	if i < 0 || n.Items[i].Sub == nil {
 		return false
 	}
-	for _, it := range n.Items[i].Sub.Items {
-		if a, planned := p.todo[fsys.Join(path, it.Name)]; !planned || !a.After.Absent() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Items[i].Sub.Items, func(it tree.Item) bool {
+		a, planned := p.todo[fsys.Join(path, it.Name)]
+		return !planned || !a.After.Absent()
+	})
 }
 
 // hasAlwaysIgnored reports whether a directory contains a .git or .anamnesis, which scans skip

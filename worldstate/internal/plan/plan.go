@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -129,10 +130,8 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 		Write: []string{}, Delete: []string{}, Keep: []gitfmt.Skip{}, Skipped: p.Now.Skips,
 		Lost: p.lost, BaseLost: p.BaseLost, Conflicts: p.conflicts, Overlaid: p.overlaid,
 	}
-	for _, a := range p.todo {
-		out.Actions = append(out.Actions, a)
-	}
-	sort.Slice(out.Actions, func(i, j int) bool { return out.Actions[i].Path < out.Actions[j].Path })
+	byPath := func(a, b restore.Action) int { return strings.Compare(a.Path, b.Path) }
+	out.Actions = slices.SortedFunc(maps.Values(p.todo), byPath)
 	for _, a := range out.Actions {
 		if a.After.Absent() {
 			out.Delete = append(out.Delete, ListedPath(a.Path, a.Before))

@@ -8,10 +8,8 @@ import "fmt"
 type RestoreError struct {
 	Path       string
 	RolledBack bool
-	// Abandon is the command that gives up a restore that was not rolled back; see
-	// World.Abandon.
-	Stuck bool
-	Err   error
+	Stuck      bool // the roll-back failed, too; see World.Abandon
+	Err        error
 }
 
 func (e *RestoreError) Error() string {

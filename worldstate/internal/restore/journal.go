@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -57,13 +55,7 @@ func JournalOf(store, world string) File {
 }
 
 // Exists reports whether there is a journal, and thus an interrupted restore.
-func (f File) Exists() (bool, error) {
-	_, err := fsys.Lstatat(unix.AT_FDCWD, f.Path)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
-	}
-	return err == nil, err
-}
+func (f File) Exists() (bool, error) { return fsys.Exists(f.Path) }
 
 func (f File) Write(j *Journal) error { return fsys.WriteFileDurably(f.Path, j.Encode()) }
 

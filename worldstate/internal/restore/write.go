@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strconv"
@@ -152,10 +153,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	if err == nil && size > InPlaceBytes { // recovery cannot recognise a larger half-written file, see isHalfWritten
 		err = f.Sync()
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return made, err
+	return made, cmp.Or(err, f.Close())
 }
 
 // copyOwner sets the owner of the new file fd to that of the old one, or of its directory. Only root

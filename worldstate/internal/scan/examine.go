@@ -20,7 +20,7 @@ import (
 // examine scans one name. at is its index among the directory's previous items and o its
 // previous Other; -1 and nil for a new name.
 func (v *visit) examine(name string, at int, o *tree.Other) {
-	if tree.AlwaysIgnored(name) || v.s.isExcluded(v.path, name) {
+	if tree.AlwaysIgnored(name) || v.s.excluded[fsys.Join(v.path, name)] {
 		return
 	}
 	st, err := fsys.Lstatat(v.fd, name)
@@ -73,16 +73,6 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 	default:
 		v.leaveOut(o, tree.Other{Name: name, Why: tree.ReasonDevice})
 	}
-}
-
-// isExcluded reports whether a path is excluded. There are few such paths.
-func (s *scanner) isExcluded(parent, name string) bool {
-	for path := range s.excluded {
-		if fsys.Base(path) == name && fsys.Dir(path) == parent {
-			return true
-		}
-	}
-	return false
 }
 
 // unreadableName records a name that could not be read. A name that has vanished is simply
@@ -236,10 +226,7 @@ func (v *visit) readRules(has bool) {
 	if len(own) > 0 { // first, since those of the file take precedence
 		v.seen.Rules = ignore.Rules{Base: v.path, Patterns: append(own, v.seen.Rules.Patterns...)}
 	}
-	if v.prev != nil && !slices.Equal(v.prev.Seen.Rules.Patterns, v.seen.Rules.Patterns) {
-		v.same = false
-	}
-	if v.prev == nil {
+	if v.prev == nil || !slices.Equal(v.prev.Seen.Rules.Patterns, v.seen.Rules.Patterns) {
 		v.same = false
 	}
 	v.chain = v.chain.With(v.seen.Rules)

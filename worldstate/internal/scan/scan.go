@@ -4,6 +4,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -96,11 +97,8 @@ func (w *Tracker) Repositories(most int) []string { return w.repo.Tops(most) }
 
 // IsExcluded reports whether a path is, or is inside, one that is never part of the world.
 func (w *Tracker) IsExcluded(path string) bool {
-	if w.Excluded[path] {
-		return true
-	}
-	hit := false
-	fsys.Ancestors(path, func(d string) bool { hit = w.Excluded[d]; return !hit })
+	hit := w.Excluded[path]
+	fsys.Ancestors(path, func(d string) bool { hit = hit || w.Excluded[d]; return !hit })
 	return hit
 }
 
@@ -156,17 +154,17 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, p
 			s.were = known.Repo.Nested
 		}
 	}
-	if err := s.walk(root, v); err != nil {
+	var err error
+	if v.fd, err = fsys.Openat(root.Fd, ".", fsys.DirFlags, 0); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
+	v.run()
+	s.wg.Wait()
 	if s.done.Done = true; s.progress != nil {
 		s.progress(s.done)
 	}
-	if s.err == nil {
-		s.err = ctx.Err()
-	}
-	if s.err != nil {
-		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
+	if err := cmp.Or(s.err, ctx.Err()); err != nil {
+		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
 	w.repo = repo.WithNested(s.nested)
 	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, changed: int(s.changed.Load())}
@@ -174,23 +172,10 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, p
 	return sc, nil
 }
 
-func (s *scanner) walk(root *fsys.Root, v *visit) error {
-	fd, err := fsys.Openat(root.Fd, ".", fsys.DirFlags, 0)
-	if err != nil {
-		return err
-	}
-	v.fd = fd
-	v.run()
-	s.wg.Wait()
-	return nil
-}
-
 func (s *scanner) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil {
-		s.err = err
-	}
+	s.err = cmp.Or(s.err, err)
 	s.stop.Store(true)
 }
 

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -57,7 +58,9 @@ func (sc *Scanned) gather(secrets map[string]bool) {
 	byPath := func(a, b gitfmt.Skip) int { return strings.Compare(a.Path, b.Path) }
 	slices.SortStableFunc(sc.Skips, byPath)
 	slices.SortStableFunc(sc.Notes, byPath)
-	sort.SliceStable(sc.Frozen, func(i, j int) bool { return sc.Frozen[i].Less(sc.Frozen[j]) })
+	slices.SortStableFunc(sc.Frozen, func(a, b gitfmt.FrozenRule) int {
+		return cmp.Or(strings.Compare(a.Base, b.Base), len(b.Up)-len(a.Up)) // from the outside in
+	})
 }
 
 func (sc *Scanned) gatherIn(path string, n *tree.Node) bool {

@@ -135,10 +135,7 @@ func (w *Tracker) StoreCache() error {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(EncodeCache(w.knows))
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
+	if err = cmp.Or(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), w.Cache)
 	}
 	if err == nil {

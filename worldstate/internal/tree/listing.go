@@ -79,13 +79,6 @@ type Entry struct {
 	stored string
 }
 
-func storedBase(name, stored string) string {
-	if stored != "" {
-		return stored
-	}
-	return name
-}
-
 // Seal makes a node of items, which must be sorted by name. The node keeps them.
 func Seal(items []Item, s *Sighting) *Node {
 	n := SealAs(gitfmt.Hash{}, items, s)
@@ -122,7 +115,8 @@ func SealAs(tree gitfmt.Hash, items []Item, s *Sighting) *Node {
 func (s *summary) add(o *summary) {
 	s.Files += o.Files
 	s.odd += o.odd
-	s.seenSummary.add(&o.seenSummary)
+	s.Said += o.Said
+	s.Ignored += o.Ignored
 	for _, m := range o.modes {
 		s.count(m)
 	}

@@ -1,7 +1,7 @@
 package tree
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -68,7 +68,7 @@ func encodeManifest(l *Listing) []byte {
 		}
 		for i := range n.Items {
 			it := &n.Items[i]
-			p, sp := fsys.Join(path, it.Name), fsys.Join(stored, storedBase(it.Name, it.Stored))
+			p, sp := fsys.Join(path, it.Name), fsys.Join(stored, cmp.Or(it.Stored, it.Name))
 			switch {
 			case it.Kind == KindDir && it.Sub.Sum.Files == 0:
 				lines = append(lines, fmt.Sprintf("empty %04o %+q", it.Perm, p))
@@ -88,13 +88,7 @@ func encodeManifest(l *Listing) []byte {
 		return nil
 	}
 	sort.Strings(lines)
-	var b bytes.Buffer
-	fmt.Fprintln(&b, usual.head())
-	for _, line := range lines {
-		b.WriteString(line)
-		b.WriteByte('\n')
-	}
-	return b.Bytes()
+	return []byte(strings.Join(append([]string{usual.head()}, lines...), "\n") + "\n")
 }
 
 // DecodeManifest decodes a manifest and refuses anything unknown.
@@ -122,6 +116,7 @@ func (m *manifest) line(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "mode", "empty":
+		// Two values for one path mean damage: neither is to be restored.
 		mode, quoted, _ := strings.Cut(rest, " ")
 		perm, err := ParsePerm(mode)
 		if err != nil {

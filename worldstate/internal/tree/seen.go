@@ -64,11 +64,6 @@ type seenSummary struct {
 	Ignored int
 }
 
-func (s *seenSummary) add(o *seenSummary) {
-	s.Said += o.Said
-	s.Ignored += o.Ignored
-}
-
 // addSighting adds a node's own sighting; its directories are added already.
 func (s *seenSummary) addSighting(n *Node) {
 	if n.Seen == nil {

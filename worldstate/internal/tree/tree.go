@@ -3,6 +3,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -104,7 +105,7 @@ func (n *Node) encode(extra *gitfmt.TreeItem) []byte {
 				continue
 			}
 		}
-		list = append(list, gitfmt.TreeItem{Mode: it.gitMode(), Name: storedBase(it.Name, it.Stored), Hash: h})
+		list = append(list, gitfmt.TreeItem{Mode: it.gitMode(), Name: cmp.Or(it.Stored, it.Name), Hash: h})
 		size += len(list[len(list)-1].Name) + 28
 	}
 	if extra != nil {
@@ -200,7 +201,7 @@ func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *Nod
 			it.Stored = alt
 		}
 		var err error
-		if it.Sub, err = t.node(p, fsys.Join(stored, storedBase(name, it.Stored)), nil, nil, depth+1); err != nil {
+		if it.Sub, err = t.node(p, fsys.Join(stored, cmp.Or(it.Stored, name)), nil, nil, depth+1); err != nil {
 			return nil, err
 		}
 		items = append(items, it)
