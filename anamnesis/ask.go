@@ -86,8 +86,7 @@ func (a *asker) ask(ctx context.Context, recs []*record) answer {
 		}
 	}
 	for _, q := range broken {
-		err := a.repair(ctx, system, q, &out)
-		if err != nil {
+		if err := a.repair(ctx, system, q, &out); err != nil {
 			faults = append(faults, fmt.Sprintf("part %d of %d: %v", q.part+1, len(parts), err))
 		}
 	}
@@ -141,8 +140,7 @@ func (a *asker) accept(out *answer, p piece, text string) error {
 	if err != nil {
 		return err
 	}
-	had := len(rep.Cards)
-	out.proposed += had
+	out.proposed += len(rep.Cards)
 	dropped := a.ev.ground(&rep)
 	a.res.Dropped += dropped
 	if rep.Notes.Empty() && len(rep.Cards) == 0 {

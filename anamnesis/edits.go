@@ -79,14 +79,6 @@ func (r *record) result() string {
 	return quote.ClipMarked(firstLine(outputs), maxResultRunes)
 }
 
-// seconds returns how long a call ran, where that is worth a word.
-func (r *record) seconds() string {
-	if r.millis < 1000 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d s)", r.millis/1000)
-}
-
 // timeLimits lists the calls that were ended at their time limit, each once.
 func timeLimits(recs []*record) (out []note.Statement) {
 	seen := make(map[string]bool)
@@ -95,7 +87,10 @@ func timeLimits(recs []*record) (out []note.Statement) {
 			continue
 		}
 		seen[rec.key()] = true
-		text := rec.action() + " was ended at its time limit" + rec.seconds()
+		text := rec.action() + " was ended at its time limit"
+		if rec.millis >= 1000 {
+			text += fmt.Sprintf(" (%d s)", rec.millis/1000)
+		}
 		out = append(out, note.Statement{Text: text, Ops: []uint64{rec.end}})
 	}
 	return out

@@ -145,13 +145,10 @@ func (f *attempts) path() note.Falsified {
 	p := note.Falsified{
 		Action: f.last.action(), Error: f.error,
 		State:      quote.Shorten(strings.Join(states, "; "), note.MaxStateRunes),
-		Confidence: note.ConfidenceHigh, Ops: f.ops,
+		Confidence: note.ConfidenceHigh, Ops: f.ops, Why: "the tool reported an error",
 	}
-	switch {
-	case f.last.exit != nil && *f.last.exit != 0:
+	if f.last.exit != nil && *f.last.exit != 0 {
 		p.Why = fmt.Sprintf("exit code %d", *f.last.exit)
-	default:
-		p.Why = "the tool reported an error"
 	}
 	if at := f.last.place; at != "" && !strings.Contains(f.error, at) {
 		p.Why += " at " + quote.Shorten(at, maxPathBytes)

@@ -159,15 +159,9 @@ func (e *evidence) ended(text string, failed bool) bool {
 // something: a verified fact a call that succeeded, a falsified path or a card one that holds a lesson.
 func (e *evidence) ground(r *note.Reply) (dropped int) {
 	keep := func(list []note.Statement, ok func(note.Statement) bool) []note.Statement {
-		var out []note.Statement
-		for _, s := range list {
-			if e.cited(s.Ops) && ok(s) {
-				out = append(out, s)
-			} else {
-				dropped++
-			}
-		}
-		return out
+		kept := slices.DeleteFunc(list, func(s note.Statement) bool { return !e.cited(s.Ops) || !ok(s) })
+		dropped += len(list) - len(kept)
+		return kept
 	}
 	free := func(note.Statement) bool { return true }
 	citing := func(s note.Statement) bool { return len(s.Ops) > 0 }
@@ -178,15 +172,11 @@ func (e *evidence) ground(r *note.Reply) (dropped int) {
 	n.Untried = keep(n.Untried, free)
 	n.Advice = keep(n.Advice, free)
 
-	var falsified []note.Falsified
-	for _, f := range n.Falsified {
-		if f.Action == "" || !e.teaches(f.Ops) || f.Error != "" && !e.quoted(f.Error) {
-			dropped++
-			continue
-		}
-		falsified = append(falsified, f)
-	}
-	n.Falsified = falsified
+	paths := len(n.Falsified)
+	n.Falsified = slices.DeleteFunc(n.Falsified, func(f note.Falsified) bool {
+		return f.Action == "" || !e.teaches(f.Ops) || f.Error != "" && !e.quoted(f.Error)
+	})
+	dropped += paths - len(n.Falsified)
 
 	var cards []note.Card
 	for _, c := range r.Cards {

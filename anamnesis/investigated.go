@@ -20,10 +20,8 @@ type investigation struct {
 // investigationOf decodes a call's arguments. It returns false for a call of another tool.
 func investigationOf(rec *record) (investigation, bool) {
 	var v investigation
-	if op.Acts(rec.tool) != op.Investigates || json.Unmarshal([]byte(rec.args), &v) != nil {
-		return investigation{}, false
-	}
-	return v, true
+	ok := op.Acts(rec.tool) == op.Investigates && json.Unmarshal([]byte(rec.args), &v) == nil
+	return v, ok
 }
 
 // investigations returns what was looked up on the path, the newest first. A jump makes none of it wrong:

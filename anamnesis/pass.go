@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,10 +178,7 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 func (r *Request) makesRoom() bool { return r.NoCards || r.Standing }
 
 func writerName(name string) string {
-	if s := quote.Clip(quote.Squash(name), note.MaxTaskRunes); s != "" {
-		return s
-	}
-	return WriterModel
+	return cmp.Or(quote.Clip(quote.Squash(name), note.MaxTaskRunes), WriterModel)
 }
 
 // span returns what a block says of the request.

@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -123,9 +124,7 @@ func (r *record) readFailure() {
 	r.quoted, r.trouble, r.place = quoteOf(f, outputs), f.Signature, f.Place
 	// Whether the call timed out or was aborted stands only in the text that the model was shown: the
 	// tool wrote it there, not the process.
-	if r.text != "" {
-		o.Text = r.text
-	}
+	o.Text = cmp.Or(r.text, o.Text)
 	_, r.noLesson = failure.Lesson(o)
 }
 

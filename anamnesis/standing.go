@@ -40,7 +40,7 @@ func places(r *Request, recs []*record) []note.Statement {
 	back := map[int]bool{}
 	for _, rec := range recs {
 		switch rec.kind {
-		case recBlock:
+		case recBlock: // its replies have left the context
 			for _, p := range note.ParseList(rec.text, note.PlacesTitle) {
 				var step int
 				_, err := fmt.Sscanf(p, "step %d:", &step)

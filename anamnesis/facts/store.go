@@ -133,6 +133,7 @@ func (r *Repo) change(do func()) error {
 	if err == nil {
 		err = durable.WriteFile(durable.OS{}, path, append(data, '\n'))
 	}
+	// Each ID of the repository leads to the file by a link, so that another clone finds it.
 	for _, id := range r.ids {
 		if err == nil {
 			if err = os.Symlink(filepath.Base(path), r.path(id)); errors.Is(err, fs.ErrExist) {

@@ -45,8 +45,8 @@ type Command struct {
 var (
 	// idle are the programs that say nothing of a project: they look, or change files.
 	idle = shell.Set(`cd ls cat head tail wc grep egrep fgrep rg find pwd echo printf true false : test [ stat file du
-		diff cmp sort uniq cut tr nl date basename dirname realpath tree mkdir touch cp mv rm rmdir ln chmod sed awk exit
-		export set unset source . which type command git`)
+		diff cmp sort uniq cut tr nl date basename dirname realpath tree mkdir touch cp mv rm rmdir ln chmod sed awk
+		exit export set unset source . which type command git`)
 
 	testName     = `(\S+::\S+|\w+ \([\w]+\.[\w.]+\))`
 	testFailed   = shell.Pattern(`(?m)^(?:FAILED|FAIL:|ERROR:)\s+` + testName + `|^(\S+::\S+) FAILED`)
@@ -100,7 +100,7 @@ func (l *Log) Add(c Call) {
 		text := quote.StripEscapes(c.Text + "\n" + c.Stderr)
 		l.Failed = collect(l.Failed, testFailed(), text)
 		l.Passed = collect(l.Passed, testPassed(), text)
-		if !l.edited {
+		if !l.edited { // the task did not break these
 			l.Before = collect(l.Before, testFailed(), text)
 		}
 	}

@@ -33,7 +33,8 @@ func isErrorWord(word string) bool {
 	switch word {
 	case "error", "errors", "fail", "failed", "failure", "fatal", "panic", "exception", "traceback", "undefined",
 		"cannot", "denied", "refused", "unknown", "invalid", "unexpected", "expected", "missing", "mismatch",
-		"mismatched", "conflict", "unable", "abort", "aborted", "timeout", "timedout", "want", "segmentation", "unresolved",
+		"mismatched", "conflict", "unable", "abort", "aborted", "timeout", "timedout", "want",
+		"segmentation", "unresolved",
 		"undeclared", "unhandled", "uncaught", "terminating", "killed", "crashed", "illegal", "unbound",
 		"unsupported", "unrecognized", "rejected", "violation", "violates", "unterminated", "incompatible",
 		"ambiguous", "forbidden", "unauthorized", "unreachable", "exceeded", "exceeds", "overflow", "corrupt",

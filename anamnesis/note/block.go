@@ -323,7 +323,11 @@ func (b *block) text() string {
 			for _, it := range rest {
 				ops = append(ops, it.ops...)
 			}
-			fmt.Fprintf(&t, "(+%d more%s)\n", len(rest), moreOps(SortedOps(ops)))
+			more := ""
+			if len(ops) > 0 {
+				more = ": ops " + OpList(SortedOps(ops))
+			}
+			fmt.Fprintf(&t, "(+%d more%s)\n", len(rest), more)
 		}
 	}
 	t.WriteString(b.foot)
@@ -339,13 +343,6 @@ func citation(ops []uint64) string {
 		return fmt.Sprintf(" (op %d)", ops[0])
 	}
 	return " (ops " + OpList(ops) + ")"
-}
-
-func moreOps(ops []uint64) string {
-	if len(ops) == 0 {
-		return ""
-	}
-	return ": ops " + OpList(ops)
 }
 
 // OpList names the operations, or, if there are many, the range that holds them.

@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -66,9 +67,7 @@ func (h *History) Add(o op.Op) {
 	case *op.TaskOpened:
 		t.model = b.Model
 	case *op.TaskResumed:
-		if b.Model != "" {
-			t.model = b.Model
-		}
+		t.model = cmp.Or(b.Model, t.model)
 	case *op.WorldSaved:
 		t.tree = b.Tree
 	case *op.ModelReplied:

@@ -69,7 +69,7 @@ func ReadFigures(ctx context.Context, m consult.Model, name string, pages []Page
 	}
 	for _, r := range reply.Figures {
 		f := Figure{Model: name, Tokens: r.Tokens, Benchmark: quote.Squash(r.Benchmark), Quote: quote.Squash(r.Quote)}
-		why := "there is no such text"
+		why := "there is no such text" // the model names a text by its number: it could invent a URL
 		if r.Text >= 1 && r.Text <= len(shown) {
 			f.URL = shown[r.Text-1].URL
 			why = f.fault(shown[r.Text-1].Text)

@@ -45,41 +45,11 @@ func Squash(s string) string {
 	return breakMarks(b.String())
 }
 
-// breakMarks makes the brackets of the block's marks round, in any letter
-// case. Lengths stay, so it works in place, in one walk.
-func breakMarks(s string) string {
-	const name = "ANAMNESIS_BLOCK]"
-	var out []byte
-	for from := 0; ; {
-		i := indexFold(s[from:], name)
-		if i < 0 {
-			break
-		}
-		start := len(strings.TrimSuffix(s[:from+i], "/")) - 1
-		from += i + len(name)
-		if start < 0 || s[start] != '[' {
-			continue
-		}
-		if out == nil {
-			out = []byte(s)
-		}
-		out[start], out[from-1] = '(', ')'
-	}
-	if out == nil {
-		return s
-	}
-	return string(out)
-}
+// mark matches the block's marks in any letter case.
+var mark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\[(/?ANAMNESIS_BLOCK)\]`) })
 
-// indexFold is strings.Index for an ASCII needle, ignoring letter case.
-func indexFold(s, upper string) int {
-	for i := 0; i+len(upper) <= len(s); i++ {
-		if s[i]|0x20 == upper[0]|0x20 && strings.EqualFold(s[i:i+len(upper)], upper) {
-			return i
-		}
-	}
-	return -1
-}
+// breakMarks makes the brackets of the block's marks round, so that a quote can neither begin nor end a block.
+func breakMarks(s string) string { return mark().ReplaceAllString(s, "($1)") }
 
 // escape matches a terminal's escape sequence: CSI and OSC up to their end, if it is near, as a text must not hide all
 // that follows it.

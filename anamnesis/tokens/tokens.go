@@ -6,7 +6,6 @@
 package tokens
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -29,10 +28,6 @@ const (
 	chunkBytes = 64 << 10
 )
 
-// ErrUnknownEncoding is returned by ForEncoding for a name that is not one of
-// Encodings.
-var ErrUnknownEncoding = errors.New("unknown encoding")
-
 // Counter counts tokens of one encoding. It is safe for concurrent use.
 type Counter struct {
 	name string
@@ -53,7 +48,7 @@ const estimatedBytes = 4
 // IsEncoding reports whether name is one of Encodings. It loads nothing.
 func IsEncoding(name string) bool { return slices.Contains(Encodings(), name) }
 
-// ForEncoding returns the counter of an encoding, or ErrUnknownEncoding. The first
+// ForEncoding returns the counter of an encoding. The first
 // call for an encoding reads its vocabulary, which takes a few hundred milliseconds.
 func ForEncoding(name string) (*Counter, error) {
 	var c *Counter
@@ -70,7 +65,7 @@ func ForEncoding(name string) (*Counter, error) {
 	case "r50k_base":
 		c, err = r50k()
 	default:
-		return nil, fmt.Errorf("count tokens: %w %q; known: %v", ErrUnknownEncoding, name, Encodings())
+		return nil, fmt.Errorf("count tokens: unknown encoding %q; known: %v", name, Encodings())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("count tokens: load %s: %w", name, err)
