@@ -66,12 +66,6 @@ func (s *Service) EASTable(dir string) (*attention.Table, error) {
 // knownModel reports whether a directory's EAS table, read on first use, has a model. If it
 // cannot be read, no model is known.
 func (s *Service) knownModel(dir string) func(string) bool {
-	table := sync.OnceValue(func() *attention.Table {
-		t, err := s.EASTable(dir)
-		if err != nil {
-			return nil
-		}
-		return t
-	})
-	return func(name string) bool { t := table(); return t != nil && t.Lookup(name).Known }
+	table := sync.OnceValues(func() (*attention.Table, error) { return s.EASTable(dir) })
+	return func(name string) bool { t, err := table(); return err == nil && t.Lookup(name).Known }
 }

@@ -46,7 +46,7 @@ func (s *Service) Report(ctx context.Context, task string) (*report.Report, erro
 			r.Open = append(r.Open, report.Line{Text: t.Title})
 		}
 	}
-	for i := range r.Questions {
+	for i := range r.Questions { // other operations make one moot without naming it
 		q := &r.Questions[i]
 		q.Open = slices.ContainsFunc(st.Questions, func(o state.Question) bool {
 			return o.Seq == q.Op && o.Answer == nil

@@ -106,8 +106,10 @@ func (s *Settings) check(getenv func(string) string) error {
 	if _, err := guard.ParseConfinement(s.Sandbox); s.Sandbox != "" && err != nil {
 		return settingf("sandbox", "%s", strings.TrimPrefix(err.Error(), "sandbox"))
 	}
-	if _, err := question.ParseWhen(s.WhenAsked); s.WhenAsked != "" && err != nil {
-		return settingf("when-asked", " %v", err)
+	switch question.When(s.WhenAsked) {
+	case "", question.Wait, question.Refuse, question.Stop:
+	default:
+		return settingf("when-asked", " %q: want wait, refuse or stop", s.WhenAsked)
 	}
 	for _, name := range s.Redact {
 		if n := len(getenv(name)); n < redact.MinKnownBytes {
@@ -465,6 +467,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	if err := o.addSubagents(ctx, dir, subagents, &opts); err != nil {
 		return fail(err)
 	}
+	// The sources come last: no later error can leave their processes running.
 	done, err = o.addSources(ctx, dir, &opts)
 	return opts, done, err
 }

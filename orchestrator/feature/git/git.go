@@ -22,8 +22,8 @@ import (
 
 // Plan returns how the repositories of a world have to move to where they stood at the end of a step. It
 // changes nothing in them. The error says why one of them cannot move.
-func Plan(ctx context.Context, world string, s *state.State, stream taskdir.Stream, step int) (moves []op.GitMove, err error) {
-	moves = []op.GitMove{}
+func Plan(ctx context.Context, world string, s *state.State, stream taskdir.Stream, step int) ([]op.GitMove, error) {
+	moves := []op.GitMove{}
 	recorded := false
 	for _, dir := range slices.Sorted(maps.Keys(s.Git)) {
 		if s.Git[dir].Seen[0] > s.Steps.At(step).Last { // a later repository, or the step of an earlier version
@@ -42,7 +42,8 @@ func Plan(ctx context.Context, world string, s *state.State, stream taskdir.Stre
 				r.Branches = append(r.Branches, name)
 			}
 		}
-		if len(r.Branches) == 0 && r.From.Head == r.To.Head && r.From.Commit == r.To.Commit && r.From.Staged == r.To.Staged {
+		if len(r.Branches) == 0 && r.From.Head == r.To.Head && r.From.Commit == r.To.Commit &&
+			r.From.Staged == r.To.Staged {
 			continue
 		}
 		if err := r.check(ctx, step); err != nil {
@@ -67,29 +68,30 @@ func (r repo) git(ctx context.Context, args ...string) (string, error) {
 }
 
 func (r repo) check(ctx context.Context, step int) error {
-	switch during := r.From.During; {
+	switch busy := r.From.During; {
 	case r.To.Unread+r.To.During != "":
 		return fmt.Errorf("step %d ended with a state that git cannot be moved into (%s); jump to another step, "+
 			"or without git", step, cmp.Or(r.To.During, r.To.Unread))
-	case during == "bisect":
+	case busy == "bisect":
 		return errors.New("it is in the middle of a bisect; run 'git bisect reset', then jump again")
-	case during != "":
-		return fmt.Errorf("it is in the middle of a %s; finish it or run 'git %s --abort', then jump again", during, during)
+	case busy != "":
+		return fmt.Errorf("it is in the middle of a %s; finish it or run 'git %s --abort', then jump again", busy, busy)
 	case r.From.Unread != "":
 		return fmt.Errorf("where it stands is unknown: %s", r.From.Unread)
 	}
-	paths, err := r.git(ctx, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index.lock", "--git-path", "objects")
+	paths, err := r.git(ctx, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index.lock",
+		"--git-path", "objects")
 	lines := strings.Split(paths, "\n")
 	if err != nil || len(lines) != 3 {
 		return fmt.Errorf("its paths are unknown: %w", cmp.Or(err, errors.New(paths)))
 	}
 	if _, err := os.Lstat(lines[1]); err == nil {
-		return fmt.Errorf("%s exists: another git process works here, or one was killed; remove it if none does", lines[1])
+		return fmt.Errorf("%s exists: a git process works here, or one was killed; remove it if none does", lines[1])
 	}
-	for _, name := range append(r.Branches, r.To.Head) {
-		at, err := r.git(ctx, "for-each-ref", "--format=%(worktreepath)", cmp.Or(name, "refs/none"))
+	for _, ref := range append(r.Branches, r.To.Head) {
+		at, err := r.git(ctx, "for-each-ref", "--format=%(worktreepath)", cmp.Or(ref, "refs/none"))
 		if err != nil || at != "" && at != lines[0] {
-			return cmp.Or(err, fmt.Errorf("branch %s is checked out in %s", strings.TrimPrefix(name, "refs/heads/"), at))
+			return cmp.Or(err, fmt.Errorf("branch %s is checked out in %s", strings.TrimPrefix(ref, "refs/heads/"), at))
 		}
 	}
 	tmp, err := os.MkdirTemp("", "anamnesis-git-")
@@ -98,9 +100,10 @@ func (r repo) check(ctx context.Context, step int) error {
 	}
 	defer os.RemoveAll(tmp)
 	if _, err := r.target(ctx, "GIT_OBJECT_DIRECTORY="+tmp, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+lines[2]); err != nil {
-		return fmt.Errorf("a commit or a staged file of step %d is no longer there; git removes what nothing refers to: %w", step, err)
+		return fmt.Errorf("a commit or staged file of step %d is gone; git removes what nothing names: %w", step, err)
 	}
-	_, err = worldstate.GitCommand{Top: r.top, Stdin: "start\x00" + r.updates() + "prepare\x00abort\x00"}.Run(ctx, "update-ref", "--stdin", "-z")
+	trial := "start\x00" + r.updates() + "prepare\x00abort\x00"
+	_, err = worldstate.GitCommand{Top: r.top, Stdin: trial}.Run(ctx, "update-ref", "--stdin", "-z")
 	return err
 }
 
@@ -111,7 +114,8 @@ func (r repo) target(ctx context.Context, env ...string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	git := worldstate.GitCommand{Top: r.top, Stdin: r.To.Staged, Env: append(env, "GIT_INDEX_FILE="+filepath.Join(tmp, "index"))}
+	env = append(env, "GIT_INDEX_FILE="+filepath.Join(tmp, "index"))
+	git := worldstate.GitCommand{Top: r.top, Stdin: r.To.Staged, Env: env}
 	_, err = git.Run(ctx, "read-tree", cmp.Or(r.To.Commit, "--empty"))
 	if err == nil {
 		_, err = git.Run(ctx, "update-index", "-z", "--index-info")
@@ -139,7 +143,8 @@ func Words(m op.GitMove) string {
 			cmp.Or(m.From.Ref(name), "none"), cmp.Or(m.To.Ref(name), "none"))
 	}
 	if m.From.Staged != m.To.Staged {
-		text += fmt.Sprintf("; staged files %d -> %d", strings.Count(m.From.Staged, "\x00"), strings.Count(m.To.Staged, "\x00"))
+		text += fmt.Sprintf("; staged files %d -> %d", strings.Count(m.From.Staged, "\x00"),
+			strings.Count(m.To.Staged, "\x00"))
 	}
 	return text
 }
@@ -151,7 +156,8 @@ func Apply(ctx context.Context, world string, m op.GitMove, left string) string 
 	if err := r.move(ctx, "refs/anamnesis/left/"+left); err != nil {
 		return fmt.Sprintf("%snot moved: %v.", workspace.GitIn(m.Dir), err)
 	}
-	return fmt.Sprintf("%sHEAD is %s again; it was %s. What was left is kept as refs/anamnesis/left/%s.", workspace.GitIn(m.Dir), m.To, m.From, left)
+	return fmt.Sprintf("%sHEAD is %s again; it was %s. What was left is kept as refs/anamnesis/left/%s.",
+		workspace.GitIn(m.Dir), m.To, m.From, left)
 }
 
 // move keeps what is left in one commit, of the index as it is with the commits of HEAD and of the
@@ -185,7 +191,8 @@ func (r repo) move(ctx context.Context, left string) error {
 	}
 	moved := func(name string) bool { return now.Ref(name) == r.To.Ref(name) } // all are, or none: one transaction
 	if !slices.ContainsFunc(r.Branches, moved) {
-		if _, err := (worldstate.GitCommand{Top: r.top, Stdin: r.updates()}).Run(ctx, "update-ref", "-m", left, "--stdin", "-z"); err != nil {
+		git := worldstate.GitCommand{Top: r.top, Stdin: r.updates()}
+		if _, err := git.Run(ctx, "update-ref", "-m", left, "--stdin", "-z"); err != nil {
 			return err
 		}
 	}

@@ -37,13 +37,15 @@ func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, e
 	if !last.Passed || !st.Steps.OnPath(last.Step, st.Current) {
 		return nil, nil
 	}
-	b := &op.Broke{Unfinished: "the limit of time or runs is reached", Good: last.Step, Step: st.Current, Text: rec.Checks[i].Line}
+	b := &op.Broke{Good: last.Step, Step: st.Current, Text: rec.Checks[i].Line}
+	b.Unfinished = "the limit of time or runs is reached"
 	steps := changing(st, last.Step) // the first of them that fails is searched
 	begun := c.place.Now()
 	for len(steps) > 1 && b.Probes < maxProbes && c.place.Now().Sub(begun) < searchTime && rec.InWorld == "" {
 		half := (len(steps) - 1) / 2
 		if c.shows != nil {
-			c.shows(op.Call{Name: "the check"}, fmt.Sprintf("looking for the step that broke it: %d are left, run %d", len(steps), b.Probes+1))
+			text := fmt.Sprintf("looking for the step that broke it: %d are left, run %d", len(steps), b.Probes+1)
+			c.shows(op.Call{Name: "the check"}, text)
 		}
 		passes, err := c.passesAt(ctx, rec.Checks[i].Command, steps[half])
 		if ctx.Err() != nil {

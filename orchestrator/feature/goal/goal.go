@@ -76,7 +76,8 @@ func (c *Checker) Run(ctx, keep context.Context, asked bool, longest time.Durati
 		return err
 	}
 	reads := readBy(st.Goal.Until, changed)
-	rec.Changed = slices.DeleteFunc(slices.Clone(reads), func(name string) bool { return slices.Contains(st.Goal.Changed, name) })
+	known := func(name string) bool { return slices.Contains(st.Goal.Changed, name) }
+	rec.Changed = slices.DeleteFunc(slices.Clone(reads), known)
 	if st.Goal.Frozen && len(reads) > 0 {
 		rec.Passed, rec.Refused = false, true
 	}
@@ -126,7 +127,7 @@ type ran struct {
 	inWorld string // why it ran in the directory itself; empty: in a copy
 }
 
-// goTest and goPackage match what passed in a run of go test, which prints no counts: with -v tests, otherwise packages.
+// goTest and goPackage match what passed in a run of go test, which prints no counts: tests with -v, else packages.
 // goBroke matches what keeps tests from running, so that they are not named.
 var (
 	goTest    = regexp.MustCompile(`(?m)^\s*--- PASS: |^\{.*"Action":"pass".*"Test":"`)
@@ -159,7 +160,8 @@ func (c *Checker) run(ctx context.Context, command, earlier string, longest time
 	}
 	exec := run.Exec{Name: "The check", Path: "/bin/bash", Args: []string{"bash", "-c", command}, Timeout: longest}
 	if c.shows != nil {
-		late := time.AfterFunc(slow, func() { c.shows(op.Call{Name: "the check"}, quote.Squash(command)+" is still running") })
+		text := quote.Squash(command) + " is still running"
+		late := time.AfterFunc(slow, func() { c.shows(op.Call{Name: "the check"}, text) })
 		defer late.Stop()
 	}
 	var res tool.Result
@@ -231,7 +233,9 @@ func tail(text string) string {
 }
 
 // testFile matches the usual names of tests and of what configures their runs.
-var testFile = regexp.MustCompile(`(^|/)(tests?|__tests__|spec|testdata)/|(_test|_spec|\.test|\.spec)\.[a-z]+$|(^|/)(test_[^/]*|conftest|[^/]*Tests?)\.[a-z]+$|(^|/)(pytest\.ini|tox\.ini|jest\.config\.[a-z]+|vitest\.config\.[a-z]+)$`)
+var testFile = regexp.MustCompile(`(^|/)(tests?|__tests__|spec|testdata)/|` +
+	`(_test|_spec|\.test|\.spec)\.[a-z]+$|(^|/)(test_[^/]*|conftest|[^/]*Tests?)\.[a-z]+$|` +
+	`(^|/)(pytest\.ini|tox\.ini|jest\.config\.[a-z]+|vitest\.config\.[a-z]+)$`)
 
 // readBy returns the changed files that the checks name or that look like their tests.
 func readBy(commands, changed []string) []string {
@@ -257,9 +261,8 @@ func words(b *op.CheckRan, reads []string) string {
 	rating := b.Rated()
 	switch {
 	case b.First && b.Passed:
-		fmt.Fprintf(&sb, "The goal of this task has a check: %s. It passes already, before any change. It must still "+
-			"pass when you say that you are done.", commands(b))
-		return sb.String()
+		return fmt.Sprintf("The goal of this task has a check: %s. It passes already, before any change. "+
+			"It must still pass when you say that you are done.", commands(b))
 	case b.First:
 		fmt.Fprintf(&sb,
 			"The goal of this task has a check: %s. It runs in a copy of the directory when you say that you are "+
@@ -267,14 +270,13 @@ func words(b *op.CheckRan, reads []string) string {
 	case b.Passed || !b.Asked && b.Broke == nil:
 		return ""
 	case !b.Asked:
-		sb.WriteString(brokeWords(b.Broke))
-		return sb.String()
+		return brokeWords(b.Broke)
 	case b.Refused:
 		fmt.Fprintf(&sb, "The task is not done: files that the check reads differ from the beginning, and may not be "+
 			"changed: %s. Restore them. ", strings.Join(reads, ", "))
 		fallthrough
 	default:
-		fmt.Fprintf(&sb, "The check of the goal ran and did not pass (%s). Go on until it passes. If it cannot pass, say why.", rating)
+		fmt.Fprintf(&sb, "The check of the goal did not pass (%s). Go on until it does; if it cannot, say why.", rating)
 	}
 	if b.Broke != nil {
 		sb.WriteString(" " + brokeWords(b.Broke))

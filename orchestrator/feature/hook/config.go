@@ -83,17 +83,18 @@ func Parse(node *yaml.Node) (all []Hook, err error) {
 	var f form
 	if err := node.Load(&f, yaml.WithKnownFields()); err != nil {
 		line, cause := userfile.YAML(err)
-		return nil, fmt.Errorf("line %d: %s; want EVENT: [{matcher: TOOL, hooks: [{type: command, command: …, timeout: SECONDS}]}]", line, cause)
+		const want = "EVENT: [{matcher: TOOL, hooks: [{type: command, command: …, timeout: SECONDS}]}]"
+		return nil, fmt.Errorf("line %d: %s; want %s", line, cause, want)
 	}
 	for _, event := range events() { // the order of a map is none
-		for _, group := range f[event] {
-			h := Hook{Event: event, Matcher: group.Matcher}
-			if h.match, err = regexp.Compile("^(?:" + group.Matcher + ")$"); group.Matcher == "*" || group.Matcher == "" {
+		for _, g := range f[event] {
+			h := Hook{Event: event, Matcher: g.Matcher}
+			if h.match, err = regexp.Compile("^(?:" + g.Matcher + ")$"); g.Matcher == "*" || g.Matcher == "" {
 				h.match, h.Matcher = regexp.MustCompile(""), ""
 			} else if err != nil {
-				return nil, fmt.Errorf("%s: the matcher %q is no regular expression: %w", event, group.Matcher, err)
+				return nil, fmt.Errorf("%s: the matcher %q is no regular expression: %w", event, g.Matcher, err)
 			}
-			for _, c := range group.Hooks {
+			for _, c := range g.Hooks {
 				h.Command, h.Timeout = strings.TrimSpace(c.Command), time.Duration(c.Timeout*float64(time.Second))
 				switch {
 				case c.Type != "command" && c.Type != "":
@@ -101,7 +102,8 @@ func Parse(node *yaml.Node) (all []Hook, err error) {
 				case h.Command == "":
 					return nil, fmt.Errorf("%s: a hook has no command", event)
 				case c.Timeout < 0 || h.Timeout > maxTimeout:
-					return nil, fmt.Errorf("%s: timeout %v: want 1 to %.0f seconds", event, c.Timeout, maxTimeout.Seconds())
+					return nil, fmt.Errorf("%s: timeout %v: want 1 to %.0f seconds", event, c.Timeout,
+						maxTimeout.Seconds())
 				case h.Timeout == 0:
 					h.Timeout = defaultTimeout
 				}
@@ -128,7 +130,8 @@ func Approval(a consent.Approval, hooks []Hook, trust *consent.Trust) consent.Ap
 		h, now := sha256.New(), a
 		fmt.Fprintln(h, a.Hash)
 		for _, hook := range hooks {
-			if err := consent.HashPrograms(h, a.Dir, []string{"sh", "-c", hook.Command}, os.Getenv("PATH")); err != nil {
+			argv := []string{"sh", "-c", hook.Command}
+			if err := consent.HashPrograms(h, a.Dir, argv, os.Getenv("PATH")); err != nil {
 				fmt.Fprintln(h, err) // one that cannot be read is not the one that was approved
 			}
 		}

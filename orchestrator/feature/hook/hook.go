@@ -76,17 +76,17 @@ type output struct {
 	} `json:"hookSpecificOutput"`
 }
 
-// describe adds to an input what every event has. It reads the task's state, which a goroutine in the background may not.
+// describe adds to an input what every event has. It reads the task's state, which no background goroutine may.
 func (r *Runner) describe(event string, input map[string]any) map[string]any {
 	opened, mode := &r.place.State().Opened, string(r.mode())
-	claudes := map[string]string{"ask": "default", "edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}
+	names := map[string]string{"ask": "default", "edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}
 	session := r.place.ID // a new task has recorded nothing yet
 	if parent := opened.ParentTask(); parent != "" {
 		session, input["agent_id"], input["agent_type"] = parent, r.place.ID, opened.ParentAgent()
 	}
 	maps.Copy(input, map[string]any{
-		"session_id": session, "transcript_path": filepath.Join(r.place.Home.Task(r.place.ID), "ops"), "cwd": r.place.Dir,
-		"permission_mode": cmp.Or(claudes[mode], mode), "hook_event_name": event,
+		"session_id": session, "transcript_path": filepath.Join(r.place.Home.Task(r.place.ID), "ops"),
+		"cwd": r.place.Dir, "permission_mode": cmp.Or(names[mode], mode), "hook_event_name": event,
 	})
 	return input
 }
@@ -182,7 +182,7 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 		ran.Decision = d
 		s.allow, s.ask = s.allow || d == "allow", s.ask || d == "ask"
 	}
-	context := quote.CutBytes(o.Specific.Context, min(len(o.Specific.Context), maxContextBytes))
+	context := quote.CutBytes(o.Specific.Context, maxContextBytes)
 	s.context, ran.Said = joined(s.context, context), joined(ran.Said, joined(text, context))
 }
 
@@ -191,10 +191,12 @@ func joined(a, b string) string { return strings.TrimSpace(a + "\n" + strings.Tr
 // Check asks the hooks about a call. It is a gate.Check.
 func (r *Runner) Check(ctx context.Context, c *gate.Call) ([]op.Body, error) {
 	name, input := foreign(c.Name, c.Args, r.place.Dir)
-	s := r.run(ctx, preToolUse, map[string]any{"tool_name": name, "tool_input": input, "tool_use_id": c.ID}, name, c.Name)
+	in := map[string]any{"tool_name": name, "tool_input": input, "tool_use_id": c.ID}
+	s := r.run(ctx, preToolUse, in, name, c.Name)
 	c.Record = append(c.Record, s.ran...)
 	if s.block != "" {
-		return c.Refuse("Refused by a hook: "+s.block, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "hook"}), nil
+		refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "hook"}
+		return c.Refuse("Refused by a hook: "+s.block, refused), nil
 	}
 	c.HookAllows, c.HookAsks = s.allow && !s.ask, s.ask
 	if s.context != "" {
@@ -279,7 +281,7 @@ func (r *Runner) Notify(kind, text string) {
 	r.work.Go(func() {
 		var s said
 		r.runAll(r.background, hooks, input, &s)
-		_ = r.place.Journal.Post(context.Background(), s.ran...) // the task reports what keeps its stream from being written
+		_ = r.place.Journal.Post(context.Background(), s.ran...) // the task reports that its stream cannot be written
 	})
 }
 

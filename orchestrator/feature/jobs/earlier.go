@@ -14,21 +14,24 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// earlierJobs reads the commands of earlier processes from the stream, oldest first. They have
-// ended, with their process at the latest.
-func earlierJobs(h taskdir.Home, task string, upTo int) ([]Job, error) {
-	var list []Job
-	at := make(map[string]int)
-	err := taskdir.EachOp(h, task, func(o op.Op) error {
+// past returns the commands of earlier processes, oldest first, and the size of their kept output. They have ended,
+// with their process at the latest, and are read from the stream once. The caller holds js.mu.
+func (js *Jobs) past() ([]*job, error) {
+	if js.before == 0 || js.earlier != nil {
+		return js.earlier, nil
+	}
+	list, byID := []*job{}, make(map[string]*job)
+	err := taskdir.EachOp(js.ledger.Home, js.ledger.ID, func(o op.Op) error {
 		switch b := o.Body.(type) {
 		case *op.JobStarted:
-			if state.JobNumber(b.Job) <= upTo {
-				at[b.Job] = len(list)
-				list = append(list, Job{ID: b.Job, Command: b.Command, Why: Lost})
+			if state.JobNumber(b.Job) <= js.before {
+				ended := make(chan struct{}) // whoever waits for it would wait for a dead process
+				close(ended)
+				j := &job{Job: Job{ID: b.Job, Command: b.Command, Why: Lost}, done: ended, stop: func() {}}
+				list, byID[b.Job] = append(list, j), j
 			}
 		case *op.JobEnded:
-			if i, known := at[b.Job]; known {
-				j := &list[i]
+			if j := byID[b.Job]; j != nil {
 				j.Why, j.Exit, j.Bytes, j.Network = b.Why, b.Exit, b.Bytes, b.Network
 			}
 		}
@@ -37,24 +40,8 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read which background commands there were: %w", err)
 	}
-	return list, nil
-}
-
-// past returns the earlier jobs and the size of their kept output. They are read from the
-// stream once. The caller holds js.mu.
-func (js *Jobs) past() ([]*job, error) {
-	if js.before == 0 || js.earlier != nil {
-		return js.earlier, nil
-	}
-	found, err := earlierJobs(js.ledger.Home, js.ledger.ID, js.before)
-	if err != nil {
-		return nil, err
-	}
-	js.earlier = make([]*job, 0, len(found))
-	for _, f := range found {
-		j := &job{Job: f, done: make(chan struct{}), stop: func() {}}
-		close(j.done)
-		info, err := os.Stat(js.output(f.ID))
+	for _, j := range list {
+		info, err := os.Stat(js.output(j.ID))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			j.dropped = j.Bytes
@@ -65,9 +52,9 @@ func (js *Jobs) past() ([]*job, error) {
 			j.Bytes = max(j.Bytes, info.Size())
 			j.dropped = j.Bytes - info.Size()
 		}
-		js.earlier = append(js.earlier, j)
 	}
-	return js.earlier, nil
+	js.earlier = list
+	return list, nil
 }
 
 func (js *Jobs) output(id string) string { return filepath.Join(js.dir, id+".log") }

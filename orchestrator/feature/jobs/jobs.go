@@ -3,6 +3,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,23 +167,18 @@ func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	js.mu.Lock()
 	j.stop()
 	j.Exit, j.Note, j.Network = end.Exit, end.Note, end.Network
-	j.Why = j.why
-	switch {
-	case j.Why != "":
-	case end.TimedOut:
-		j.Why = TimedOut
-	default:
-		j.Why = Exited
+	if j.why == "" && end.TimedOut {
+		j.why = TimedOut
 	}
+	j.Why = cmp.Or(j.why, Exited)
 	b := &op.JobEnded{Job: j.ID, Why: j.Why, Exit: j.Exit, Bytes: j.Bytes, Network: j.Network}
-	if j.Why == Exited || j.Why == TimedOut {
-		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID,
-			quote.OneLine(j.Command, notice.MaxDelivered), endText(j.Job))
-	} else if j.Why == ByUser {
-		b.Notice = fmt.Sprintf("[background] %s (%s) was ended by the user.", j.ID, quote.OneLine(j.Command, notice.MaxDelivered))
-	} else if j.Note != "" {
-		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID,
-			quote.OneLine(j.Command, notice.MaxDelivered), j.Note)
+	switch name := named(j.ID, j.Command); {
+	case j.Why == Exited || j.Why == TimedOut:
+		b.Notice = fmt.Sprintf("[background] %s ended: %s. TaskOutput shows what it printed.", name, endText(j.Job))
+	case j.Why == ByUser:
+		b.Notice = fmt.Sprintf("[background] %s was ended by the user.", name)
+	case j.Note != "":
+		b.Notice = fmt.Sprintf("[background] %s was ended: %s", name, j.Note)
 	}
 	js.mu.Unlock()
 	if err := js.ledger.Journal.Post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {
@@ -190,6 +186,11 @@ func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 		j.Note = strings.TrimSpace(j.Note + " Its end could not be recorded: " + err.Error())
 		js.mu.Unlock()
 	}
+}
+
+// named is a job's id with the beginning of its command.
+func named(id, command string) string {
+	return fmt.Sprintf("%s (%s)", id, quote.OneLine(command, notice.MaxDelivered))
 }
 
 func endText(j Job) string {

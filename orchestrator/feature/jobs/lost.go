@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 )
 
@@ -19,7 +17,7 @@ func (js *Jobs) EndOf(ctx context.Context, steps []int) ([]string, error) {
 		if !slices.Contains(steps, r.Step) {
 			continue
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", r.Job, quote.OneLine(r.Command, notice.MaxDelivered)))
+		names = append(names, named(r.Job, r.Command))
 		if j, ok := js.own(r.Job); ok {
 			js.end(ByJump, j)
 			continue
@@ -38,9 +36,8 @@ func (js *Jobs) CloseLost(ctx context.Context) error {
 		if _, ok := js.own(r.Job); ok {
 			continue
 		}
-		if err := js.closeLost(ctx, r, fmt.Sprintf(
-			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job,
-			quote.OneLine(r.Command, notice.MaxDelivered))); err != nil {
+		text := "[background] %s was ended when the program stopped. Start it again if it is still needed."
+		if err := js.closeLost(ctx, r, fmt.Sprintf(text, named(r.Job, r.Command))); err != nil {
 			return err
 		}
 	}
@@ -50,7 +47,8 @@ func (js *Jobs) CloseLost(ctx context.Context) error {
 // closeLost ends what is left of a background command of an earlier process and records it.
 // notice is shown to the model, if not empty.
 func (js *Jobs) closeLost(ctx context.Context, r state.RunningJob, notice string) error {
-	if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
+	began := op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}
+	if err := guard.EndLeftover(began); err != nil {
 		return fmt.Errorf("end the background task %s: %w", r.Job, err)
 	}
 	return js.ledger.Record(ctx, &op.JobEnded{Job: r.Job, Why: Lost, Notice: notice})

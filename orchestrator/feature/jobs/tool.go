@@ -52,10 +52,11 @@ func noJobs() tool.Result { return tool.Errorf("There are no background commands
 // StatusOf describes a job's state.
 func StatusOf(j Job) string {
 	text := map[string]string{
-		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop", ByUser: "was ended by the user",
-		"jump": "was ended by a jump", "closed": "was ended with the program", "lost": "was ended when the program stopped",
+		"": "runs", Exited: "ended", TimedOut: "ended, because its time was up", Stopped: "was ended by TaskStop",
+		ByUser: "was ended by the user", ByJump: "was ended by a jump",
+		Closed: "was ended with the program", Lost: "was ended when the program stopped",
 	}[j.Why]
-	if j.Why == "exit" {
+	if j.Why == Exited {
 		text += fmt.Sprintf(" with exit code %d", j.Exit)
 	}
 	if j.Note != "" {
@@ -70,12 +71,14 @@ func (taskOutput) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "TaskOutput",
 		Description: fmt.Sprintf("Return the output of a background command, standard output and standard error "+
-			"combined, and its status. Without from, returns the last %d bytes; the result names the byte to continue from.", defaultOutputBytes),
+			"combined, and its status. Without from, returns the last %d bytes; the result names the byte to "+
+			"continue from.", defaultOutputBytes),
 		Schema: tool.Params(
 			taskID(),
 			tool.Optional("from", tool.Int("Byte to start at; a negative number counts from the end.", -1<<40, 1<<40)),
-			tool.Optional("limit", tool.Int(fmt.Sprintf("Maximum number of bytes to return, default %d.", defaultOutputBytes), 1, maxOutputBytes)),
-			tool.Optional("wait", tool.Int("Seconds to wait for the command to end first, default 0.", 0, maxWaitSeconds)),
+			tool.Optional("limit", tool.Int(
+				fmt.Sprintf("Maximum number of bytes to return, default %d.", defaultOutputBytes), 1, maxOutputBytes)),
+			tool.Optional("wait", tool.Int("Seconds to wait for the command to end, default 0.", 0, maxWaitSeconds)),
 		),
 		ReadOnly: true,
 	}
@@ -99,7 +102,7 @@ func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage)
 		return noJobs(), ctx.Err()
 	}
 	a.Limit = cmp.Or(a.Limit, defaultOutputBytes)
-	from := int64(-a.Limit)
+	from := int64(-a.Limit) // the end, where a failure is reported
 	if a.From != nil {
 		from = *a.From
 	}

@@ -65,11 +65,12 @@ func (s *Sender) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	end, err := st.Checkpoint(to)
 	switch {
 	case err != nil && m.Numbered:
-		return nil, fmt.Errorf("checkpoint %d is the end of the step under way; send to it from a later step", m.Checkpoint)
+		return nil, fmt.Errorf("checkpoint %d is the end of this step; send to it from a later one", m.Checkpoint)
 	case err != nil:
 		return nil, err
 	case m.RestoreFiles && !end.Saved:
-		return nil, fmt.Errorf("the files of step %d were not saved (%s); without restore_files it can be sent", to, end.NoCheckpoint)
+		return nil, fmt.Errorf("the files of step %d were not saved (%s); without restore_files it can be sent", to,
+			end.NoCheckpoint)
 	case strings.TrimSpace(m.Message) == "":
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
 	}
@@ -90,7 +91,7 @@ func (s *Sender) MarkCheckpoint(ctx context.Context, call string) (number int, e
 			}
 		}
 		if number >= maxMarked {
-			return nil, &tool.CallError{Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
+			return nil, &tool.CallError{Text: fmt.Sprintf("Not created: a task has at most %d checkpoints.", maxMarked)}
 		}
 		return []op.Body{&op.CheckpointMarked{Checkpoint: number, Call: call}}, nil
 	})
@@ -114,23 +115,26 @@ func (s *Sender) Pass(ctx context.Context, j *state.Pending) error {
 	if len(j.Passes) > 0 {
 		return nil
 	}
-	r := op.Range{First: s.place.State().Steps.At(j.To + 1).First, Last: s.place.State().Steps.At(s.place.State().Steps.Next() - 1).Last}
+	st := s.place.State()
+	r := op.Range{First: st.Steps.At(j.To + 1).First, Last: st.Steps.At(st.Steps.Next() - 1).Last}
 	ops, err := s.place.Ops(r)
 	if err != nil {
 		return err
 	}
-	p := &op.PassDone{Ranges: []op.Range{r}, EAS: s.place.State().Model.EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{}}
-	p.MessagesRemoved, p.RangeTokens = s.place.State().Context.Removes(p)
-	ops = slices.DeleteFunc(ops, s.place.State().Settled)
+	p := &op.PassDone{
+		Ranges: []op.Range{r}, EAS: st.Model.EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{},
+	}
+	p.MessagesRemoved, p.RangeTokens = st.Context.Removes(p)
+	ops = slices.DeleteFunc(ops, st.Settled)
 	m := Message{
-		Mail: *j.Mail, To: j.To, From: s.place.State().Current, Ops: r, Messages: p.MessagesRemoved,
-		Ledger: notice.LedgerOf(s.place.Dir, ops), Later: laterCheckpoints(s.place.State(), j.JumpRequested),
+		Mail: *j.Mail, To: j.To, From: st.Current, Ops: r, Messages: p.MessagesRemoved,
+		Ledger: notice.LedgerOf(s.place.Dir, ops), Later: laterCheckpoints(st, j.JumpRequested),
 	}
 	m.Effects = append(m.Effects, s.effects(ops)...)
 	if !j.Mail.RestoreFiles {
 		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, s.place.Counter.Count)
 		m.Changed, m.Unknown = s.place.ChangedSince(ctx, j.To)
-		m.Left = leftBefore(s.place.State(), j.To)
+		m.Left = leftBefore(st, j.To)
 	}
 	p.Block = m.String()
 	return s.place.Record(ctx, p)
@@ -149,7 +153,8 @@ func validMarks(st *state.State, above int) []int {
 // leftBefore names the steps up to id that an earlier jump left, if the path does not pass
 // through id: the context still shows them, without the later notice that they were left.
 func leftBefore(st *state.State, id int) string {
-	return steps.IDRanges(slices.DeleteFunc(st.Steps.Path(id), func(on int) bool { return st.Steps.OnPath(on, st.Current) }))
+	on := st.Steps.PathSet(st.Current)
+	return steps.IDRanges(slices.DeleteFunc(st.Steps.Path(id), func(id int) bool { return on[id] }))
 }
 
 // laterCheckpoints lists the checkpoints after the one a D-Mail goes to: they stay valid. Without numbers, each step

@@ -37,7 +37,7 @@ func TestCheckMail(t *testing.T) {
 		{mail: op.Mail{Checkpoint: 1, Message: long}, err: "tokens and may have"},
 		{mail: op.Mail{Numbered: true, Checkpoint: 0, Message: "m", RestoreFiles: true}, to: 1},
 		{mail: op.Mail{Numbered: true, Checkpoint: 1, Message: "m"}, to: 2},
-		{mail: op.Mail{Numbered: true, Checkpoint: 2, Message: "m"}, err: "checkpoint 2 is the end of the step under way"},
+		{mail: op.Mail{Numbered: true, Checkpoint: 2, Message: "m"}, err: "checkpoint 2 is the end of this step"},
 		{mail: op.Mail{Numbered: true, Checkpoint: 3, Message: "m"}, err: "there is no checkpoint 3; those created are 0-1"},
 		{mail: op.Mail{Numbered: true, Checkpoint: -1, Message: "m"}, err: "there is no checkpoint -1; those created are 0-1"},
 	} {

@@ -48,7 +48,8 @@ type sendDMail struct{ box Mailbox }
 const brief = "El Psy Kongroo"
 
 const (
-	messageText = "What you will see instead of those steps: what you did and learned, what is in the directory, what comes next."
+	messageText = "What you will see instead of those steps: what you did and learned, what is in the directory, " +
+		"what comes next."
 	restoreText = "Take the directory back to the checkpoint, too. Default: false."
 )
 
@@ -56,7 +57,7 @@ func (sendDMail) Spec() tool.Spec {
 	return tool.Spec{
 		Name: sendName, Description: strings.TrimSpace(sendDMailText),
 		Schema: tool.Params(
-			tool.Required("checkpoint_id", tool.Int("The checkpoint to send to: N of a CHECKPOINT N mark.", 0, maxStep)),
+			tool.Required("checkpoint_id", tool.Int("Checkpoint to send to: N of a CHECKPOINT N mark.", 0, maxStep)),
 			tool.Required("message", tool.Text(messageText)),
 			tool.Optional("restore_files", tool.Bool(restoreText)),
 		),
@@ -76,7 +77,8 @@ func (d sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return send(ctx, d.box, env, sendName, op.Mail{Checkpoint: a.Checkpoint, Message: a.Message, RestoreFiles: a.RestoreFiles})
+	m := op.Mail{Checkpoint: a.Checkpoint, Message: a.Message, RestoreFiles: a.RestoreFiles}
+	return send(ctx, d.box, env, sendName, m)
 }
 
 // send requests a D-Mail. Nothing is sent before all calls of the reply are recorded.
@@ -126,7 +128,8 @@ func (d dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	case a.Action == "send" && (a.Checkpoint == nil || a.Message == ""):
 		return tool.Errorf("Not sent: send needs checkpoint_id and message."), nil
 	case a.Action == "send":
-		return send(ctx, d.box, env, markName, op.Mail{Checkpoint: *a.Checkpoint, Numbered: true, Message: a.Message, RestoreFiles: a.RestoreFiles})
+		m := op.Mail{Checkpoint: *a.Checkpoint, Numbered: true, Message: a.Message, RestoreFiles: a.RestoreFiles}
+		return send(ctx, d.box, env, markName, m)
 	case d.box == nil:
 		return tool.Errorf(tool.OutsideTask, markName), nil
 	case ctx.Err() != nil:

@@ -29,7 +29,8 @@ func (m Message) String() string {
 		which += fmt.Sprintf(", the end of step %d", m.To)
 	}
 	fmt.Fprintf(&sb, "You wrote this in step %d and sent it to %s. It replaces the %d messages that came in between; "+
-		"they are ops %s, and recall with an op number opens one again. The user was not shown this D-Mail: go on with their request.",
+		"they are ops %s, and recall with an op number opens one again. The user was not shown this D-Mail: go on "+
+		"with their request.",
 		m.From, which, m.Messages, m.Ops)
 	if m.RestoreFiles {
 		sb.WriteString("\nThe files went back, too: the notice of the jump says what that changed.")
@@ -48,14 +49,16 @@ func (m Message) String() string {
 
 // writeStanding lists what the removed steps left behind.
 func (m Message) writeStanding(sb *strings.Builder) {
-	sb.WriteString("\nThe files did not go back: the directory is as you left it, and work may already be done there. Look before you do it again.")
+	sb.WriteString("\nThe files did not go back: the directory is as you left it, and work may already be done " +
+		"there. Look before you do it again.")
 	switch {
 	case m.Unknown != "":
 		fmt.Fprintf(sb, "\nWhich files changed since then is not known: %s.", m.Unknown)
 	case len(m.Changed) == 0:
 		sb.WriteString("\nNo file has changed since then.")
 	default:
-		fmt.Fprintf(sb, "\nChanged since then, so that what you read of them before is out of date: %s.", notice.List(m.Changed, len(m.Changed)))
+		fmt.Fprintf(sb, "\nChanged since then, so that what you read of them before is out of date: %s.",
+			notice.List(m.Changed, len(m.Changed)))
 	}
 	if m.Left != "" {
 		fmt.Fprintf(sb, "\nThe directory does not hold the work of steps %s: a jump had left them.", m.Left)

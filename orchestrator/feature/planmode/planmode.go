@@ -25,10 +25,11 @@ const (
 // By is the decision that refuses a call in plan mode.
 const By = "mode:plan"
 
-const begun = "[plan mode] The user wants a plan before anything is changed. Until the user ends plan mode, only calls that read and ask run: " +
-	"reading and searching files, commands that change nothing such as git log, read-only subagents, AskUser. All other calls are refused. " +
-	"Do not try to carry the plan out. End your turn with the plan as your answer: what to change, in which files, " +
-	"in which order, and how to check it. The user then accepts, edits or rejects it."
+const begun = "[plan mode] The user wants a plan before anything is changed. Until the user ends plan mode, only " +
+	"calls that read and ask run: reading and searching files, commands that change nothing such as git log, " +
+	"read-only subagents, AskUser. All other calls are refused. Do not try to carry the plan out. End your turn with " +
+	"the plan as your answer: what to change, in which files, in which order, and how to check it. The user then " +
+	"accepts, edits or rejects it."
 
 // Set returns the operation by which the mode changes: was and plan say whether the agent only plans, before and
 // after; mode is the approval mode from then on, empty if it stays.
@@ -38,7 +39,8 @@ func Set(was, plan bool, mode string) *op.ModeSet {
 	case plan && !was:
 		b.Notice = begun
 	case was && !plan:
-		b.Notice = "[plan mode] The user ended plan mode: calls that change something run again, where the user's approval allows them."
+		b.Notice = "[plan mode] The user ended plan mode: calls that change something run again, where the user's " +
+			"approval allows them."
 	}
 	return b
 }
@@ -98,7 +100,8 @@ func changes(c *gate.Call, stop string) string {
 	case s.Command != "":
 		if !shell.ReadsOnly(gate.TextArg(c.Input, s.Command)) {
 			return "the command is not known to change nothing: those that run are pipes and lists of programs such " +
-				"as ls, cat, head, grep, rg, find, wc, git log, git diff, go doc, without redirections to files, variables or substitutions"
+				"as ls, cat, head, grep, rg, find, wc, git log, git diff, go doc, without redirections to files, " +
+				"variables or substitutions"
 		}
 	case s.Delegates && !s.ReadOnly:
 		return "this subagent can change files: use a read-only one, without isolation"

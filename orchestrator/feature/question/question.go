@@ -29,15 +29,6 @@ const (
 	Stop   When = "stop"   // the program ends, and the question stays open
 )
 
-// ParseWhen parses a choice.
-func ParseWhen(s string) (When, error) {
-	switch w := When(s); w {
-	case Wait, Refuse, Stop:
-		return w, nil
-	}
-	return "", fmt.Errorf("%q: want wait, refuse or stop", s)
-}
-
 // ErrOpen: there is no answer, and the question stays open for the next process of the task.
 var ErrOpen = errors.New("the question stays open")
 
@@ -121,7 +112,8 @@ func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, own *taskdir.LiveDi
 			if !given || ctx.Err() != nil {
 				return a, false, d.ended(ctx)
 			}
-			err = d.ledger.Answer(keep, &op.QuestionAnswered{Asked: seq, Answer: typed, By: UserName(), From: FromTerminal})
+			err = d.ledger.Answer(keep,
+				&op.QuestionAnswered{Asked: seq, Answer: typed, By: UserName(), From: FromTerminal})
 			if errors.Is(err, taskdir.ErrAnswered) { // somebody else was faster
 				err = nil
 			}
@@ -166,7 +158,8 @@ func (d *Desk) unpark(ctx context.Context, holds []*taskdir.LiveDir) (bool, erro
 func (d *Desk) open(ctx context.Context, q *op.QuestionAsked, parked bool) (uint64, error) {
 	for _, old := range d.ledger.Questions() {
 		if old.Same(q) && !d.done[old.Seq] {
-			if again := old.QuestionAsked; parked && old.Answer == nil { // an earlier process asked it: nobody here was told
+			// An earlier process asked it: nobody here was told.
+			if again := old.QuestionAsked; parked && old.Answer == nil {
 				again.Parked = true
 				d.ledger.Journal.Repeat(op.Op{Seq: old.Seq, Time: d.ledger.Now(), Body: &again})
 			}

@@ -49,9 +49,9 @@ type Agent struct {
 // New returns the Reflect-Agent of a task. m answers as the agent; nil: there is none.
 func New(l *journal.Ledger, mem *memory.Memory, m model.Model) *Agent { return &Agent{l, mem, m} }
 
-// Reflect asks about the pending jump, or about the goal whose checks get no better, and records the result. A reflection that a crash or an
-// interruption cut short is discarded and asked again. waitAfter returns the wait after a fault of
-// the model, nil if it is not to be asked again.
+// Reflect asks about the pending jump, or about the goal whose checks get no better, and records the result. A
+// reflection that a crash or an interruption cut short is discarded and asked again. waitAfter returns the wait after
+// a fault of the model, nil if it is not to be asked again.
 func (a *Agent) Reflect(ctx, keep context.Context, act state.Action, waitAfter func(*model.Fault) *op.Wait) error {
 	st := a.ledger.State()
 	r := request{Task: a.ledger.ID, Goal: st.Said.Request, To: act.Step, Turn: st.Totals.Reflections}
@@ -71,7 +71,8 @@ func (a *Agent) Reflect(ctx, keep context.Context, act state.Action, waitAfter f
 		return a.ledger.Record(keep, &op.ReflectFailed{To: r.To, By: by, Why: "no model is configured"})
 	}
 	start := a.ledger.Now()
-	if err := a.ledger.Record(keep, &op.ReflectAsked{To: r.To, By: by, Jumps: r.Jumps, Model: a.model.Name()}); err != nil {
+	asked := &op.ReflectAsked{To: r.To, By: by, Jumps: r.Jumps, Model: a.model.Name()}
+	if err := a.ledger.Record(keep, asked); err != nil {
 		return err
 	}
 	r.Outline = notice.Outline(st, max(0, st.Steps.Next()-notice.MaxOutlined))
@@ -86,17 +87,19 @@ func (a *Agent) Reflect(ctx, keep context.Context, act state.Action, waitAfter f
 			why = f.Error() // without its wrapping
 			if wait := waitAfter(f); wait != nil {
 				f = a.ledger.Journal.RedactFault(f)
-				return a.ledger.Record(keep, &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Wait: wait})
+				return a.ledger.Record(keep,
+					&op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Wait: wait})
 			}
 		}
 		return a.ledger.Record(keep, &op.ReflectFailed{
-			To: r.To, By: by, Why: quote.OneLine(why, maxError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+			To: r.To, By: by, Why: quote.OneLine(why, maxError),
+			Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 		})
 	}
 	s := res.Strategy
 	return a.ledger.Record(keep, &op.StrategyGiven{
-		To: r.To, By: by, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question, Text: s.Text(r),
-		Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+		To: r.To, By: by, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question,
+		Text: s.Text(r), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 	})
 }
 
@@ -131,7 +134,8 @@ func checks(st *state.State) []string {
 // leftPaths lists the paths that the task has left, oldest first, with the reasons.
 func leftPaths(st *state.State) (out []string) {
 	for id := range st.Steps.Next() {
-		if s := st.Steps.At(id); s.LeftBy != "" && st.Steps.At(s.Parent).LeftBy != s.LeftBy && !st.Steps.OnPath(id, st.Current) {
+		s := st.Steps.At(id)
+		if s.LeftBy != "" && st.Steps.At(s.Parent).LeftBy != s.LeftBy && !st.Steps.OnPath(id, st.Current) {
 			out = append(out, fmt.Sprintf("from step %d on: %s", id, s.LeftBy))
 		}
 	}
@@ -189,7 +193,7 @@ func ask(ctx context.Context, m model.Model, src record, r request) (result, err
 		messages = append(messages, reply.Message())
 		if len(reply.Calls) > 0 {
 			for _, c := range reply.Calls {
-				text := fmt.Sprintf("Not looked up: %d look-ups is all there are. Reply with the JSON object.", maxLookups)
+				text := fmt.Sprintf("Not looked up: %d look-ups are the most. Reply with the JSON object.", maxLookups)
 				if len(res.Looked) < maxLookups {
 					res.Looked = append(res.Looked, c)
 					text = lookUp(ctx, src, c)
@@ -215,17 +219,22 @@ func ask(ctx context.Context, m model.Model, src record, r request) (result, err
 func complete(ctx context.Context, m model.Model, r request, calls int, messages []model.Message) (model.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return m.Ask(ctx, model.Request{Purpose: model.PurposeReflect, Turn: r.Turn + calls, Messages: messages, Tools: tools()}, nil)
+	return m.Ask(ctx, model.Request{
+		Purpose: model.PurposeReflect, Turn: r.Turn + calls, Messages: messages, Tools: tools(),
+	}, nil)
 }
 
 func tools() []model.ToolSpec {
+	schema := func(required, properties string) json.RawMessage {
+		return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":[%q]}`, properties, required)
+	}
+	const from = `"from":{"type":"integer","minimum":0}`
 	return []model.ToolSpec{
-		{Name: "outline", Description: "List the steps of the task from one on.",
-			Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"integer","minimum":0}},"required":["from"]}`)},
-		{Name: "open_op", Description: "Open one operation of the record, such as a tool's result. A long one comes in parts.",
-			Schema: json.RawMessage(`{"type":"object","properties":{"op":{"type":"integer","minimum":1},"from":{"type":"integer","minimum":0}},"required":["op"]}`)},
-		{Name: "search_cards", Description: "Search the notes that earlier tasks left.",
-			Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`)},
+		{Name: "outline", Schema: schema("from", from), Description: "List the steps of the task from one on."},
+		{Name: "open_op", Schema: schema("op", `"op":{"type":"integer","minimum":1},`+from),
+			Description: "Open one operation of the record, such as a tool's result. A long one comes in parts."},
+		{Name: "search_cards", Schema: schema("query", `"query":{"type":"string"}`),
+			Description: "Search the notes that earlier tasks left."},
 	}
 }
 

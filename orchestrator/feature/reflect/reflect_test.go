@@ -95,7 +95,7 @@ func TestAsk(t *testing.T) {
 			want: "All attempts", looked: 3, asked: 4, results: []string{"| op 31 from 7", "cards about generated", "| steps from 2"}},
 		{name: "looks that find nothing", list: []model.Reply{calls(1, "open_op", `{"op":999}`), calls(1, "Bash", `{}`), calls(1, "outline", `[]`), calls(1, "outline", `{"from":-1}`), says(good)},
 			want: "All attempts", looked: 4, asked: 5, results: []string{"Not looked up: from must not be negative.", "Not found: there is no such op.", "There is no Bash.", "the arguments are not what outline takes"}},
-		{name: "too many looks", list: []model.Reply{calls(maxLookups+2, "outline", `{"from":0}`), says(good)}, want: "All attempts", looked: maxLookups, asked: 2, results: []string{"Not looked up: 8 look-ups is all there are"}},
+		{name: "too many looks", list: []model.Reply{calls(maxLookups+2, "outline", `{"from":0}`), says(good)}, want: "All attempts", looked: maxLookups, asked: 2, results: []string{"Not looked up: 8 look-ups are the most"}},
 		{name: "repaired", list: []model.Reply{says("You should try harder."), says(good)}, want: "All attempts", asked: 2, results: []string{"could not be used: the reply holds no JSON object"}},
 		{name: "rubbish twice", list: []model.Reply{says("No."), says(`{"diagnosis":"x"`)}, err: "the answer is not a strategy: the reply is not the JSON object", asked: 2},
 		{name: "neither plan nor question", list: []model.Reply{says(`{"diagnosis":"x","abandon":[],"plan":[" "],"question":""}`), says(`{"diagnosis":"","abandon":[],"plan":["y"],"question":""}`)}, err: "diagnosis", asked: 2},

@@ -50,7 +50,8 @@ func askText(r request) string {
 		prompt = goalPrompt
 	}
 	return consult.Fill(prompt,
-		"task", clip(r.Task, maxReasonRunes), "goal", "| "+strings.ReplaceAll(quote.ClipMarked(r.Goal, maxGoalRunes), "\n", "\n| "),
+		"task", clip(r.Task, maxReasonRunes), "goal",
+		"| "+strings.ReplaceAll(quote.ClipMarked(r.Goal, maxGoalRunes), "\n", "\n| "),
 		"to", fmt.Sprint(r.To), "jumps", fmt.Sprint(r.Jumps), "reasons", quoted(r.Reasons), "checks", quoted(r.Checks),
 		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(maxLookups))
 }

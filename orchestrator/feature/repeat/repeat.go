@@ -157,7 +157,8 @@ func (r earlier) refusal(name string) string {
 		return fmt.Sprintf("Not run: this same %s call was made %d times in a row. It runs again after any other "+
 			"call: look at what it has changed, or change the arguments.", name, min(r.row, loop.StreakBlockAt-1))
 	}
-	text := fmt.Sprintf("Not run: this same %s call was made %d times already in this state of the files, %s.", name, r.times, r.where())
+	text := fmt.Sprintf("Not run: this same %s call was made %d times already in this state of the files, %s.",
+		name, r.times, r.where())
 	if r.last != 0 {
 		text += fmt.Sprintf(" recall with op %d opens that result.", r.last)
 	}
@@ -177,5 +178,6 @@ func (r earlier) reminder() string {
 	case r.times+1 < loop.RemindAt:
 		return ""
 	}
-	return fmt.Sprintf(reminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
+	return fmt.Sprintf(reminderLead+" was made before in this state of the files, %s. A third time it is not run.",
+		r.where())
 }

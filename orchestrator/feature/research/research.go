@@ -197,7 +197,8 @@ func (g *Guard) Cite(cites []uint64) (uint64, error) {
 		}
 		faults = append(faults, fmt.Sprintf("op %d (%s) %s", seq, b.Name, why))
 	}
-	text := "at least one cited operation must be the result of a successful call that only looked: " + notice.List(faults, len(faults)) + "."
+	text := "at least one cited operation must be the result of a successful call that only looked: " +
+		notice.List(faults, len(faults)) + "."
 	if looks := g.citable(op.Range{First: last - min(last-1, maxLookedBack), Last: last}); len(looks) > 0 {
 		return 0, fmt.Errorf("%s You can cite %s", text, strings.Join(looks, ", "))
 	}

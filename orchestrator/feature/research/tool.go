@@ -37,8 +37,8 @@ func (investigate) Spec() tool.Spec {
 	one, cites := 1, maxCites
 	list := &jsonschema.Schema{
 		Type: "array", MinItems: &one, MaxItems: &cites, Items: tool.Int("Number of an operation.", 1, maxOp),
-		Description: "Numbers of operations of this task that support the findings; at least one must be the result of a successful read-only call " +
-			"(ReadFile, Grep, Glob, recall, or a command such as npm view).",
+		Description: "Numbers of operations of this task that support the findings; at least one must be " +
+			"the result of a successful read-only call (ReadFile, Grep, Glob, recall, or a command such as npm view).",
 	}
 	return tool.Spec{
 		Name: toolName,
@@ -46,9 +46,9 @@ func (investigate) Spec() tool.Spec {
 			"or name one are refused until there is such a record. Look first (files, search, recall, a read-only " +
 			"command), then record the findings here. The tool itself looks nothing up.",
 		Schema: tool.Params(
-			tool.Required("subject", tool.Text("The subject as the refusal names it: npm:left-pad, host:example.com, model:NAME.")),
+			tool.Required("subject", tool.Text("As the refusal names it: npm:NAME, host:HOST, model:NAME.")),
 			tool.Required("question", tool.Text("What you wanted to find out.")),
-			tool.Required("findings", tool.Text("What you found, with names and versions, including what speaks against using it.")),
+			tool.Required("findings", tool.Text("What you found: names, versions, what speaks against using it.")),
 			tool.Required("cites", list),
 		),
 		ReadOnly: true,
@@ -74,6 +74,8 @@ func (i investigate) Call(ctx context.Context, env *tool.Env, args json.RawMessa
 		return tool.Errorf("Not recorded: %v", err), nil
 	}
 	r := tool.Textf("Recorded for %s: %s", a.Subject, a.Findings)
-	r.Record = []op.Body{&op.ResearchDone{Call: env.Call, Subject: a.Subject, Question: a.Question, Findings: a.Findings, Cites: a.Cites, Look: look}}
+	r.Record = []op.Body{&op.ResearchDone{
+		Call: env.Call, Subject: a.Subject, Question: a.Question, Findings: a.Findings, Cites: a.Cites, Look: look,
+	}}
 	return r, nil
 }

@@ -9,6 +9,7 @@ package skill
 import (
 	"cmp"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -62,11 +63,9 @@ type frontmatter struct {
 }
 
 // initBody is the text of the command that is built in.
-const initBody = `Write AGENTS.md for this repository, or improve the one that is there: what an agent needs in order to work here and cannot see at a glance.
-- Look at the files that say how it is built, tested and laid out; run the tests once. Of README and of other agents' files (CLAUDE.md, .cursorrules) keep what holds.
-- Name the commands that build and test, one test too; the layout in a few lines; the conventions that differ from what is usual; what fails here and what helps.
-- At most 60 lines. Nothing that you did not see or run. Leave what users wrote there as it is unless it is wrong.
-- Change that file alone, with one call, so that the user sees the change as one diff. $ARGUMENTS`
+//
+//go:embed prompt/init.md
+var initBody string
 
 // folder is a root of skills and commands.
 type folder struct {
@@ -104,7 +103,7 @@ func Read(config, home string, projects []string) (all []Skill) {
 		root.Close()
 	}
 	return append(all, Skill{Name: "init", Description: "write or improve AGENTS.md, from the files and from what " +
-		"earlier tasks showed", Command: true, Body: initBody})
+		"earlier tasks showed", Command: true, Body: strings.TrimSpace(initBody)})
 }
 
 // read returns what a directory holds; a missing one holds nothing. Commands in a directory below
@@ -130,7 +129,8 @@ func (f folder) read(at, prefix string) (all []Skill) {
 		case !strings.HasSuffix(file, ".md"):
 			continue
 		}
-		s := Skill{Name: prefix + strings.TrimSuffix(e.Name(), ".md"), Path: filepath.Join(f.root, file), Project: f.project, Command: f.commands}
+		s := Skill{Path: filepath.Join(f.root, file), Project: f.project, Command: f.commands}
+		s.Name = prefix + strings.TrimSuffix(e.Name(), ".md")
 		if s.Err = s.read(f.files, file); !errors.Is(s.Err, fs.ErrNotExist) && !errors.Is(s.Err, syscall.ENOTDIR) {
 			all = append(all, s)
 		}
@@ -164,7 +164,8 @@ func (s *Skill) read(files fs.FS, file string) error {
 		return errors.New("the frontmatter has no end; add a line ---")
 	case found:
 		err := yaml.Load([]byte(head), &about)
-		if err != nil && !userfile.Empty(err) && yaml.Load([]byte(plain.ReplaceAllStringFunc(head, quoted)), &about) != nil {
+		inQuotes := []byte(plain.ReplaceAllStringFunc(head, quoted))
+		if err != nil && !userfile.Empty(err) && yaml.Load(inQuotes, &about) != nil {
 			line, why := userfile.YAML(err)
 			return fmt.Errorf("line %d: %s; put the value in quotes", line, why)
 		}
@@ -173,10 +174,11 @@ func (s *Skill) read(files fs.FS, file string) error {
 		return errors.New("it has no frontmatter; begin it with ---, a line description: …, and ---")
 	}
 	s.Body, s.userOnly = strings.TrimSpace(text), about.UserOnly
-	s.Description = tool.Visible(quote.Squash(quote.CutBytes(about.Description, min(len(about.Description), maxDescription))))
+	s.Description = tool.Visible(quote.Squash(quote.CutBytes(about.Description, maxDescription)))
 	if about.Hint != nil {
 		s.Hint = tool.Visible(quote.Squash(fmt.Sprint(about.Hint)))
 	}
+	// Other programs describe a command by its first line.
 	if first, _, _ := strings.Cut(s.Body, "\n"); s.Command && s.Description == "" {
 		s.Description = tool.Visible(strings.TrimLeft(first, "# "))
 	}

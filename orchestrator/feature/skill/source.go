@@ -63,7 +63,8 @@ func (s *Source) Tools(ctx context.Context) (out tool.Offer) {
 	if err != nil {
 		tell("The project's skills are not used: %v.", err)
 	} else if len(waiting) > 0 {
-		tell("Not used until the user approves them as they are now ('skills approve'): the project's %s.", namesOf(waiting))
+		tell("Not used until the user approves them as they are now ('skills approve'): the project's %s.",
+			namesOf(waiting))
 	}
 	skills := slices.DeleteFunc(usable, func(k Skill) bool { return k.Command || k.userOnly })
 	if hashes := hashesOf(skills); hashes != s.offered {
@@ -137,7 +138,8 @@ func Question(skills []Skill) string {
 		text = fmt.Sprintf("%s\n[%d bytes are left out. All of them: %s]\n", quote.CutBytes(text, maxQuestionBytes),
 			len(text)-maxQuestionBytes, namesOf(skills))
 	}
-	return "The project brings texts that tell the agent what to do:\n" + tool.Visible(text) + "Use them, as they and the files beside them are now?"
+	return "The project brings texts that tell the agent what to do:\n" + tool.Visible(text) +
+		"Use them, as they and the files beside them are now?"
 }
 
 // list is what the model is told of skills. It returns how many it cuts.
@@ -190,5 +192,6 @@ func (o opener) Call(ctx context.Context, _ *tool.Env, raw json.RawMessage) (too
 	if k == nil {
 		return tool.Errorf("There is no skill %q. There are %s.", args.Skill, namesOf(o.skills)), nil
 	}
-	return tool.Textf("The skill %s, of %s:\n\n%s", k.Name, tool.Visible(k.Path), k.Expand(strings.TrimSpace(args.Args))), nil
+	return tool.Textf("The skill %s, of %s:\n\n%s", k.Name, tool.Visible(k.Path),
+		k.Expand(strings.TrimSpace(args.Args))), nil
 }

@@ -89,18 +89,19 @@ func (t task) Spec() tool.Spec {
 	}
 	return tool.Spec{
 		Name: ToolName,
-		Description: "Delegate work to a subagent: an agent with a context of its own that knows only the prompt. Returns its last message. " +
-			"Use it for searches and for work that needs much reading, to keep your own context small. Read-only " +
-			"subagents can run in parallel: call them in one reply. A subagent works in your directory or, with " +
-			"isolation set to fork, in a copy; the changes in a copy are returned as a patch. Its calls need the " +
-			"same approvals as yours. The result names the subagent's task, which resume continues unless you have " +
-			"jumped back to before the step that started it.\nSubagents:\n" + strings.Join(lines, "\n"),
+		Description: "Delegate work to a subagent: an agent with a context of its own that knows only the " +
+			"prompt. Returns its last message. Use it for searches and for work that needs much reading, to keep " +
+			"your own context small. Read-only subagents can run in parallel: call them in one reply. A subagent " +
+			"works in your directory or, with isolation set to fork, in a copy; the changes in a copy are returned " +
+			"as a patch. Its calls need the same approvals as yours. The result names the subagent's task, which " +
+			"resume continues unless you have jumped back to before the step that started it.\nSubagents:\n" +
+			strings.Join(lines, "\n"),
 		Schema: tool.Params(
 			tool.Required("subagent", tool.OneOf("Name of the subagent.", names...)),
 			tool.Required("description", tool.Text("The work in three to five words, shown to the user.")),
-			tool.Required("prompt", tool.Text("What to do, everything the subagent needs to know, and what to report.")),
+			tool.Required("prompt", tool.Text("What to do, all that the subagent needs to know, and what to report.")),
 			tool.Optional("resume", tool.Text("Task of an earlier subagent, which continues with its context.")),
-			tool.Optional("isolation", tool.OneOf("fork: work in a copy of the directory. Cannot be combined with resume.", fork)),
+			tool.Optional("isolation", tool.OneOf("fork: work in a copy of the directory. Not with resume.", fork)),
 			tool.Optional("run_in_background", tool.Bool("Return at once while the subagent works. Only for "+
 				"read-only subagents and forks. TaskOutput returns its answer, TaskStop ends it.")),
 		),
@@ -134,7 +135,8 @@ func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		return tool.Errorf("Task was not run: resume continues where the subagent was; omit isolation."), nil
 	}
 	start := Start{
-		Call: env.Call, Agent: a.Subagent, Description: a.Description, Prompt: a.Prompt, Resume: a.Resume, Fork: a.Isolation == fork,
+		Call: env.Call, Agent: a.Subagent, Description: a.Description, Prompt: a.Prompt, Resume: a.Resume,
+		Fork: a.Isolation == fork,
 	}
 	if a.Background && !t.readOnly(a.Subagent) && !start.Fork {
 		return tool.Errorf("Task was not run: %s may change files, and you go on working in them. Let it work in the "+
@@ -182,7 +184,8 @@ func inBackground(ctx context.Context, env *tool.Env, a Args, sub Working) (tool
 		return o, err
 	}
 	id, err := env.Jobs.Begin(tool.JobStart{
-		Call: env.Call, Command: fmt.Sprintf("%s %s: %s", ToolName, a.Subagent, a.Description), Timeout: MaxBackground, Run: work,
+		Call: env.Call, Command: fmt.Sprintf("%s %s: %s", ToolName, a.Subagent, a.Description),
+		Timeout: MaxBackground, Run: work,
 	})
 	if err != nil { // it has begun: its failure is recorded
 		over, cancel := context.WithCancel(ctx)

@@ -130,7 +130,8 @@ func (m *Made) fill(ctx context.Context, h taskdir.Home, o worldstate.Options) e
 		m.made = err == nil
 		return err
 	}
-	if _, err := (worldstate.GitCommand{Top: m.From}).Run(ctx, "worktree", "add", "--quiet", "--detach", m.Root); err != nil {
+	git := worldstate.GitCommand{Top: m.From}
+	if _, err := git.Run(ctx, "worktree", "add", "--quiet", "--detach", m.Root); err != nil {
 		return fmt.Errorf("make the worktree: %w", err)
 	}
 	m.made = true
@@ -139,6 +140,7 @@ func (m *Made) fill(ctx context.Context, h taskdir.Home, o worldstate.Options) e
 		return err
 	}
 	defer here.Close()
+	// The tree holds the commit alone: what the restore changes there is not committed.
 	res, err := here.RestoreTo(ctx, base.ID, worldstate.RestoreOptions{
 		PlanOptions: worldstate.PlanOptions{OtherWorld: true, OverwriteEdits: true}, Message: "the commit alone"})
 	m.Uncommitted = len(res.Written) + len(res.Deleted)
@@ -158,7 +160,8 @@ const maxNested, maxTries = 16, 1000
 func (m *Made) Remove(ctx context.Context, h taskdir.Home) error {
 	ctx = context.WithoutCancel(ctx)
 	if m.Git && m.made {
-		if _, err := (worldstate.GitCommand{Top: m.From}).Run(ctx, "worktree", "remove", "--force", m.Root); err != nil {
+		git := worldstate.GitCommand{Top: m.From}
+		if _, err := git.Run(ctx, "worktree", "remove", "--force", m.Root); err != nil {
 			return err
 		}
 	}
@@ -261,7 +264,8 @@ func (c *Changes) compare(ctx context.Context, base worldstate.ID) error {
 				return ctx.Err()
 			}
 			if err != nil {
-				c.Conflicts = append(c.Conflicts, worldstate.Skip{Path: path, Reason: fmt.Sprintf("%s in the worktree, %s here; %v", own.Kind, other.Kind, err)})
+				why := fmt.Sprintf("%s in the worktree, %s here; %v", own.Kind, other.Kind, err)
+				c.Conflicts = append(c.Conflicts, worldstate.Skip{Path: path, Reason: why})
 				continue
 			}
 			merged[path], c.Merged = text, append(c.Merged, path)
@@ -353,8 +357,8 @@ func (c *Changes) Patch(ctx context.Context) (string, error) {
 	return text.String(), err
 }
 
-// Apply makes the changes of the list, all or none. Source is what the directory was before. Afterwards the tree's changes
-// count from here.
+// Apply makes the changes of the list, all or none. Source is what the directory was before. Afterwards the tree's
+// changes count from here.
 func (c *Changes) Apply(ctx context.Context) (worldstate.Result, error) {
 	p, err := c.plan(ctx)
 	if err != nil {
