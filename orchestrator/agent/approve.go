@@ -21,7 +21,8 @@ func (l *Loaded) approval() consent.Approval {
 	for _, f := range l.brought {
 		fmt.Fprintf(h, "%q %d\n%s\n", f.path, len(f.data), f.data)
 	}
-	return consent.Approval{Kind: trustKind, Name: l.brought[0].path, Dir: l.project, Hash: hex.EncodeToString(h.Sum(nil))}
+	sum := hex.EncodeToString(h.Sum(nil))
+	return consent.Approval{Kind: trustKind, Name: l.brought[0].path, Dir: l.project, Hash: sum}
 }
 
 // Text shows the files of the spec that the project brought; empty: none.
@@ -35,7 +36,8 @@ func (l *Loaded) Text() string {
 
 // Allow reports whether the spec may be used: none of it came with the project, or a user
 // approved all of that with its present content, or says yes; see consent.Trust.Allow.
-func (l *Loaded) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
+func (l *Loaded) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx context.Context, question string) bool) (
+	bool, error) {
 	if len(l.brought) == 0 {
 		return true, nil
 	}

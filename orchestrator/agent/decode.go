@@ -213,7 +213,8 @@ func (d decoder) checkTool(name string) error {
 	if slices.ContainsFunc(d.tools, func(t string) bool { return matches(name, t) }) {
 		return nil
 	}
-	return fmt.Errorf("unknown tool %q; there are %s, and %s… of MCP servers", name, strings.Join(d.tools, ", "), tool.MCPPrefix)
+	return fmt.Errorf("unknown tool %q; there are %s, and %s… of MCP servers", name, strings.Join(d.tools, ", "),
+		tool.MCPPrefix)
 }
 
 // ParseGuarded reads which calls need an investigation first: a tool's name, or Bash:COMMAND,
@@ -221,7 +222,7 @@ func (d decoder) checkTool(name string) error {
 func ParseGuarded(text string) (op.CallPattern, error) {
 	name, command, _ := strings.Cut(text, ":")
 	if name == "" || strings.ContainsAny(name, " \t") || command != "" && op.Acts(name) != op.RunsShell {
-		return op.CallPattern{}, fmt.Errorf("%q: want a tool's name, or Bash:COMMAND such as 'Bash:terraform apply*'", text)
+		return op.CallPattern{}, fmt.Errorf("%q: want a tool's name, or Bash:COMMAND, as 'Bash:terraform apply*'", text)
 	}
 	return op.CallPattern{Tool: name, Command: command}, nil
 }

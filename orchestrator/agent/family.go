@@ -54,9 +54,10 @@ func ForModel(s *Spec, model string) string {
 // Unattended is the part of a system prompt for a task that nobody watches. waits: a question waits for an
 // answer from elsewhere.
 func Unattended(waits bool, l op.Limits) string {
-	question := "a question is not answered. Decide yourself what serves the request, and say at the end what you assumed."
+	question := "a question is not answered. Decide what serves the request, and say at the end what you assumed."
 	if waits {
-		question = "a question stops the work until somebody answers it, perhaps for hours. Ask only what you can neither find out nor decide."
+		question = "a question stops the work until somebody answers it, perhaps for hours. Ask only what you can " +
+			"neither find out nor decide."
 	}
 	var limits []string
 	if l.Steps > 0 {
@@ -73,7 +74,8 @@ func Unattended(waits bool, l op.Limits) string {
 	}
 	text := "Nobody watches this task\n- Nobody is at a terminal: " + question
 	if len(limits) > 0 {
-		text += "\n- The task may use " + strings.Join(limits, ", ") + ". You are told when a quarter, half and three quarters of that are used."
+		text += "\n- The task may use " + strings.Join(limits, ", ") +
+			". You are told when a quarter, half and three quarters of that are used."
 	}
 	return text + "\n- Your last message, the paths that you left and your reasons are read afterwards, in a report."
 }

@@ -41,9 +41,9 @@ type Instructions struct {
 }
 
 // ReadInstructions collects the instructions of the user's folders, and of a directory and those above it up to the
-// repository's root: AGENTS.md, or else CLAUDE.md, then CLAUDE.local.md, and before each what it imports. The text lists
-// the user's, then those from the root down; the last get room first. The text is at most MaxInstructionBytes, and, if
-// count is not nil, at most maxTokens as count says. It names what it omits.
+// repository's root: AGENTS.md, or else CLAUDE.md, then CLAUDE.local.md, and before each what it imports. The text
+// lists the user's, then those from the root down; the last get room first. The text is at most MaxInstructionBytes,
+// and, if count is not nil, at most maxTokens as count says. It names what it omits.
 func ReadInstructions(own []string, dir string, maxTokens int, count func(string) int) Instructions {
 	dirs := ProjectDirs(dir)
 	r := &reader{own: own, root: dirs[0], seen: map[string]bool{}}
@@ -89,7 +89,8 @@ func ProjectDirs(dir string) []string {
 func Nested(dir string, paths []string, known map[string]bool) string {
 	var below []string
 	for _, p := range paths {
-		for d := filepath.Dir(filepath.FromSlash(p)); d != "." && filepath.IsLocal(d) && !known[d]; d = filepath.Dir(d) {
+		d := filepath.Dir(filepath.FromSlash(p))
+		for ; d != "." && filepath.IsLocal(d) && !known[d]; d = filepath.Dir(d) {
 			known[d], below = true, append(below, d)
 		}
 	}

@@ -64,16 +64,10 @@ func (l *Loader) Load(ref string) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.load(at)
-}
-
-func (l *Loader) load(at place) (*Loaded, error) {
 	in := loading{l, &Loaded{Scope: at.scope, project: l.opts.Project}}
-	spec, err := in.resolve(at)
-	if err != nil {
+	if in.out.Spec, err = in.resolve(at); err != nil {
 		return nil, err
 	}
-	in.out.Spec = spec
 	return in.out, nil
 }
 
@@ -169,7 +163,8 @@ func (in loading) chain(at place) ([]link, error) {
 		if err != nil {
 			if len(chain) > 0 {
 				l := chain[len(chain)-1]
-				return nil, decoder{file: l.at.String()}.fail(l.Extends.line, "%s: %s: %s", keyExtends, l.Extends.text, readFault(err))
+				return nil, decoder{file: l.at.String()}.fail(l.Extends.line, "%s: %s: %s", keyExtends, l.Extends.text,
+					readFault(err))
 			}
 			return nil, &Error{File: at.String(), Text: readFault(err)}
 		}
@@ -191,7 +186,8 @@ func (in loading) chain(at place) ([]link, error) {
 			for _, l := range chain[i:] {
 				names = append(names, l.at.name())
 			}
-			return nil, d.fail(l.Extends.line, "%s: a circle: %s → %s", keyExtends, strings.Join(names, " → "), next.name())
+			return nil, d.fail(l.Extends.line, "%s: a circle: %s → %s", keyExtends,
+				strings.Join(names, " → "), next.name())
 		}
 		if len(chain) == maxExtends {
 			return nil, d.fail(l.Extends.line, "%s: more than %d specs one over the other", keyExtends, maxExtends)

@@ -32,7 +32,8 @@ func checkPrompt(file, text string, args map[string]string) error {
 			continue
 		}
 		line := 1 + strings.Count(text[:m[0]], "\n")
-		return &Error{file, line, fmt.Sprintf("no argument ${%s}: give it in %s, or write $${%s} for the text itself; the program fills in ${%s}",
+		return &Error{file, line, fmt.Sprintf("no argument ${%s}: give it in %s, or write $${%s} for the text "+
+			"itself; the program fills in ${%s}",
 			name, keyArgs, name, strings.Join(builtinArgs(), "}, ${"))}
 	}
 	return nil

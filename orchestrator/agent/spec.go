@@ -23,8 +23,7 @@ const Default = "default"
 // changes nothing here.
 func Offers(s *Spec, name string, looks bool) bool {
 	fits := func(pattern string) bool { return matches(pattern, name) }
-	switch {
-	case s.ReadOnly && !looks, slices.ContainsFunc(s.ExcludeTools, fits):
+	if s.ReadOnly && !looks || slices.ContainsFunc(s.ExcludeTools, fits) {
 		return false
 	}
 	return len(s.Tools) == 0 || slices.ContainsFunc(s.Tools, fits)

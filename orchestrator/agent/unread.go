@@ -17,7 +17,7 @@ func Unread(home, dir, config string) string {
 	text := "of Claude Code's files, these are not read: "
 	for _, d := range append([]string{home}, ProjectDirs(dir)...) {
 		for _, k := range [][3]string{
-			{"settings*.json", `"hooks"\s*:\s*\{\s*"`, `: copy the block "hooks" to ` + config + " (docs/guides/hooks.md)"},
+			{"settings*.json", `"hooks"\s*:\s*\{\s*"`, `: copy its "hooks" to ` + config + " (docs/guides/hooks.md)"},
 			{"rules/*.md", "", ": name each in your instruction file, as @.claude/rules/NAME.md"},
 			{"agents/*.md", "", ": docs/guides/agents.md has the form of agents here"},
 		} {

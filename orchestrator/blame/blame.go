@@ -93,7 +93,8 @@ type Query struct {
 
 // Answer finds what wrote the lines.
 func (q Query) Answer(ctx context.Context) (*Answer, error) {
-	f := &finder{Query: q, streams: map[string]*stream{}, saved: map[string]*saved{}, wrote: map[string]*written{}, made: map[string]Origin{}}
+	f := &finder{Query: q, streams: map[string]*stream{}, saved: map[string]*saved{}, wrote: map[string]*written{},
+		made: map[string]Origin{}}
 	defer f.close()
 	if err := f.readLog(ctx); err != nil {
 		return nil, err
@@ -134,7 +135,8 @@ type finder struct {
 
 // git runs git on the temporary repository. No configuration of the user is read.
 func (f *finder) git(ctx context.Context, stdin string, args ...string) (string, error) {
-	git := worldstate.GitCommand{Top: f.repo, Stdin: stdin, Env: []string{"GIT_DIR=" + f.repo, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}}
+	env := []string{"GIT_DIR=" + f.repo, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
+	git := worldstate.GitCommand{Top: f.repo, Stdin: stdin, Env: env}
 	out, err := git.Run(ctx, append([]string{"-c", "core.attributesFile=/dev/null"}, args...)...)
 	if err != nil {
 		err = fmt.Errorf("find what wrote %s: %w", f.Path, err)
@@ -149,7 +151,8 @@ func (f *finder) makeRepository(ctx context.Context) error {
 	if f.World != nil {
 		alternates = filepath.Join(f.World.Store(), "objects") + "\n"
 		for i, id := range []string{f.first, string(f.Tip)} {
-			if err := f.World.Content(ctx, worldstate.ID(id), f.Path, &texts[i]); err != nil && !errors.Is(err, worldstate.ErrNoPath) {
+			if err := f.World.Content(ctx, worldstate.ID(id), f.Path, &texts[i]); err != nil &&
+				!errors.Is(err, worldstate.ErrNoPath) {
 				return err
 			}
 		}
@@ -158,7 +161,8 @@ func (f *finder) makeRepository(ctx context.Context) error {
 		alternates += filepath.Join(common, "objects") + "\n"
 		f.head = f.headBefore(ctx)
 	}
-	err := errors.Join(os.MkdirAll(filepath.Join(f.repo, "objects", "info"), 0o700), os.Mkdir(filepath.Join(f.repo, "refs"), 0o700),
+	err := errors.Join(os.MkdirAll(filepath.Join(f.repo, "objects", "info"), 0o700),
+		os.Mkdir(filepath.Join(f.repo, "refs"), 0o700),
 		os.WriteFile(filepath.Join(f.repo, "HEAD"), []byte("ref: refs/heads/blame\n"), 0o600),
 		os.WriteFile(filepath.Join(f.repo, "objects", "info", "alternates"), []byte(alternates), 0o600))
 	if err == nil {
@@ -169,6 +173,7 @@ func (f *finder) makeRepository(ctx context.Context) error {
 	}
 	f.tip = string(f.Tip)
 	later := f.edits
+	// Edits before the first snapshot become its parents, so that git goes on to them.
 	if s := f.saved[f.first]; s != nil {
 		n, _ := slices.BinarySearchFunc(f.edits, s.at, func(e edit, at time.Time) int { return e.Time.Compare(at) })
 		later = f.edits[n:]

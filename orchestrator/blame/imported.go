@@ -29,7 +29,8 @@ func (f *finder) readEdits() error {
 	ids, err := f.Home.Tasks()
 	target := filepath.Join(f.Dir, filepath.FromSlash(f.Path))
 	for _, id := range ids {
-		if !slices.ContainsFunc(sessions.Agents(), func(a sessions.Agent) bool { return strings.HasPrefix(id, string(a)+"_") }) {
+		of := func(a sessions.Agent) bool { return strings.HasPrefix(id, string(a)+"_") }
+		if !slices.ContainsFunc(sessions.Agents(), of) {
 			continue
 		}
 		s := f.stream(id)
@@ -40,7 +41,8 @@ func (f *finder) readEdits() error {
 		s.readOnce()
 		for _, c := range s.calls {
 			e := edit{command: !c.edits}
-			if c.job || c.ended == 0 || e.command && !strings.Contains(c.args, filepath.Base(f.Path)) || !e.command && !slices.ContainsFunc(c.paths, is) {
+			if c.job || c.ended == 0 || e.command && !strings.Contains(c.args, filepath.Base(f.Path)) ||
+				!e.command && !slices.ContainsFunc(c.paths, is) {
 				continue
 			}
 			if json.Unmarshal([]byte(c.args), &e.Recorded) != nil {
@@ -64,7 +66,8 @@ func replay(present string, edits []edit) (chain []version) {
 	text := present
 	rest := Origin{Kind: Before}
 	if len(edits) > 0 {
-		rest = Origin{Kind: Unknown, Why: "no recorded edit accounts for it: it was there before, or came by a command or by hand"}
+		rest = Origin{Kind: Unknown}
+		rest.Why = "no recorded edit accounts for it: it was there before, or came by a command or by hand"
 	}
 	for _, e := range slices.Backward(edits) {
 		if e.command {
@@ -92,7 +95,7 @@ func replay(present string, edits []edit) (chain []version) {
 func (f *finder) guess(o Origin, text string) Origin {
 	for _, e := range slices.Backward(f.edits) {
 		if e.lines[strings.TrimRight(text, "\r")] {
-			o, o.Kind, o.Why = e.Origin, Unknown, "a call has the line, but the file is not as it left it; nothing else is recorded"
+			o, o.Kind, o.Why = e.Origin, Unknown, "a call has the line, and the file is not as it left it"
 			if e.command {
 				o.Why = "a command has the line; what commands of the session changed is not recorded"
 			}

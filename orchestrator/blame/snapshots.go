@@ -113,7 +113,8 @@ func newSaved(c worldstate.Commit) *saved {
 
 // movedBy returns the intent of the jump or the restore after which a snapshot was saved; nil for another snapshot.
 func (f *finder) movedBy(s *saved) op.Body {
-	if r := f.stream(s.task).r; r != nil && (strings.HasPrefix(s.what, "jumped-") || strings.HasPrefix(s.what, "restored-")) {
+	if r := f.stream(s.task).r; r != nil &&
+		(strings.HasPrefix(s.what, "jumped-") || strings.HasPrefix(s.what, "restored-")) {
 		if o, err := taskdir.ReadOp(r, s.seq); err == nil {
 			return o.Body
 		}
@@ -237,7 +238,8 @@ func choose(calls []call, at, text string, before uint64) (out []Op) {
 	best := 0
 	for _, c := range calls {
 		score := 1
-		switch writes := slices.ContainsFunc(c.paths, func(p string) bool { return p == at || strings.HasSuffix(path.Clean("/"+p), "/"+at) }); {
+		is := func(p string) bool { return p == at || strings.HasSuffix(path.Clean("/"+p), "/"+at) }
+		switch writes := slices.ContainsFunc(c.paths, is); {
 		case c.Seq > before || c.edits && !writes:
 			continue
 		case c.lines[text] && c.edits:
@@ -359,7 +361,8 @@ func (s *stream) readOnce() {
 		case (*op.ModelReplied)(nil).Kind():
 			s.replies[rec.Step] = rec
 			continue
-		case (*op.UserSaid)(nil).Kind(), (*op.ToolCalled)(nil).Kind(), (*op.ToolReturned)(nil).Kind(), (*op.JobStarted)(nil).Kind(), (*op.JobEnded)(nil).Kind():
+		case (*op.UserSaid)(nil).Kind(), (*op.ToolCalled)(nil).Kind(), (*op.ToolReturned)(nil).Kind(),
+			(*op.JobStarted)(nil).Kind(), (*op.JobEnded)(nil).Kind():
 		default:
 			continue
 		}
@@ -373,7 +376,8 @@ func (s *stream) readOnce() {
 			if act := op.Acts(b.Name); b.Changes || act == op.Edits || act == op.RunsShell {
 				ids[b.Call] = len(s.calls)
 				text := tool.Display(op.Call{Name: b.Name, Args: b.Args}, s.st.Opened.Dir)
-				s.calls = append(s.calls, call{Op: Op{rec.Seq, text}, step: rec.Step, edits: act == op.Edits, ended: rec.Seq, paths: file.Paths(b.Name, json.RawMessage(b.Args)), args: b.Args})
+				s.calls = append(s.calls, call{Op: Op{rec.Seq, text}, step: rec.Step, edits: act == op.Edits,
+					ended: rec.Seq, paths: file.Paths(b.Name, json.RawMessage(b.Args)), args: b.Args})
 			}
 		case *op.ToolReturned:
 			if i, ok := ids[b.Call]; ok && (b.Refused || b.IsError && s.calls[i].edits) {
@@ -381,7 +385,8 @@ func (s *stream) readOnce() {
 			}
 		case *op.JobStarted:
 			ids[b.Job] = len(s.calls)
-			s.calls = append(s.calls, call{Op: Op{rec.Seq, "in the background: " + b.Command}, job: true, args: string(rec.Body), ended: math.MaxUint64})
+			s.calls = append(s.calls, call{Op: Op{rec.Seq, "in the background: " + b.Command}, job: true,
+				args: string(rec.Body), ended: math.MaxUint64})
 		case *op.JobEnded:
 			if i, ok := ids[b.Job]; ok {
 				s.calls[i].ended = rec.Seq

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,10 +42,12 @@ type Answer = op.Answer
 func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 	rules, err := g.Rules()
 	if err != nil {
-		return c.Refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err), &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "rules"}), nil
+		return c.Refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err),
+			&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "rules"}), nil
 	}
 	line := c.command()
-	facts := []approval.Facts{{Tool: c.Name, ReadOnly: c.Spec.ReadOnly || c.Spec.Delegates || c.Reads, Edits: c.Spec.Edits, Command: line}}
+	reads := c.Spec.ReadOnly || c.Spec.Delegates || c.Reads
+	facts := []approval.Facts{{Tool: c.Name, ReadOnly: reads, Edits: c.Spec.Edits, Command: line}}
 	if !facts[0].ReadOnly {
 		facts[0].Autorun = g.autorun(c.Name, line, c.Spec.Edits, c.Input)
 	}
@@ -57,7 +60,7 @@ func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 		if above != nil {
 			d = approval.StricterDecision(d, above(f))
 		}
-		byMode := strings.HasPrefix(d.By, "mode:")
+		byMode := strings.HasPrefix(d.By, "mode:") // a hook and an earlier answer cannot answer for a rule
 		if own := f.Tool == c.Name; own && c.HookAsks && d.Verdict == approval.Allow {
 			d.Verdict, d.By = approval.Ask, "hook"
 		} else if own && c.HookAllows && d.Verdict == approval.Ask && byMode {
@@ -200,15 +203,18 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
 	}
 	if always || g.approvedSame(before) {
-		c.Record = append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before, Always: always})
+		c.Record = append(c.Record,
+			&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before, Always: always})
 		return nil, nil
 	}
 	if g.o.Approve == nil {
 		why := ""
 		if files, ok := strings.CutPrefix(q.Why, approval.ByAutorun); ok {
-			why = " Other programs run by themselves what it writes: " + files + ". Only approval mode auto allows that without a user."
+			why = " Other programs run by themselves what it writes: " + files +
+				". Only approval mode auto allows that without a user."
 		}
-		return refuse("nobody", "Refused: this call needs a user's approval and no user is present to give it."+why), nil
+		return refuse("nobody",
+			"Refused: this call needs a user's approval and no user is present to give it."+why), nil
 	}
 	// What the user answers is recorded also where the task is being stopped meanwhile.
 	keep := context.WithoutCancel(ctx)
@@ -243,7 +249,8 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 		g.o.Mode, g.o.Above = approval.ModeAuto, nil
 		g.mu.Unlock()
 	}
-	allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same, Always: a.Always}
+	allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, ForTask: a.ForTask, Print: before,
+		Same: a.Same, Always: a.Always}
 	if a.Always && g.o.Trust != nil {
 		if err := g.o.Trust.Approve(g.approvalOf(q)); err != nil {
 			return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
@@ -270,7 +277,8 @@ func (g *Gate) answerFor(ctx context.Context, tool string, q Question) (Answer, 
 			return a, nil
 		}
 		if q.Note = "Nothing was edited."; err != nil {
-			why, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), tool+" was not run: "), " Expected: ") // what follows is for the model
+			// What follows "Expected" is for the model.
+			why, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), tool+" was not run: "), " Expected: ")
 			q.Note = "Not taken: " + why
 		}
 	}
@@ -284,9 +292,7 @@ const KindCall = "call"
 const maxCallName = 400
 
 func (g *Gate) approvalOf(q Question) consent.Approval {
-	what := TextArg(json.RawMessage(q.Args), "command")
-	if what == "" {
-		what = op.CanonicalArgs(q.Args)
-	}
-	return consent.Approval{Kind: KindCall, Name: quote.OneLine(q.Name+"("+what+")", maxCallName), Dir: g.place.Dir, Hash: q.Print}
+	what := cmp.Or(TextArg(json.RawMessage(q.Args), "command"), op.CanonicalArgs(q.Args))
+	name := quote.OneLine(q.Name+"("+what+")", maxCallName)
+	return consent.Approval{Kind: KindCall, Name: name, Dir: g.place.Dir, Hash: q.Print}
 }

@@ -67,7 +67,8 @@ func (cs Checks) Decide(ctx context.Context, oc op.Call) (*Call, error) {
 // Refuse returns the refusal of a call by decisions, with those recorded so far. They are one
 // write, so that no crash forgets the refusal and lets the call run after all.
 func (c *Call) Refuse(why string, decisions ...op.Body) []op.Body {
-	return append(append(c.Record, decisions...), &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})
+	return append(append(c.Record, decisions...),
+		&op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})
 }
 
 // Fail returns the refusal of a call on which nothing was decided: it cannot run.

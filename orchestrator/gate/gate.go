@@ -87,7 +87,8 @@ func (g *Gate) Prepare(ctx context.Context, c *Call) (refusal []op.Body, err err
 		return nil, nil
 	}
 	for i := range changes {
-		changes[i].Before, changes[i].After = g.place.Journal.RedactText(changes[i].Before), g.place.Journal.RedactText(changes[i].After)
+		changes[i].Before, changes[i].After = g.place.Journal.RedactText(changes[i].Before),
+			g.place.Journal.RedactText(changes[i].After)
 	}
 	g.o.Editing(c.Call, changes)
 	return nil, nil

@@ -63,6 +63,9 @@ func (d *Diagnosis) add(s opstream.Severity, where, format string, args ...any) 
 	d.Findings = append(d.Findings, Finding{s, where, fmt.Sprintf(format, args...)})
 }
 
+// lostOps ends what is found of a store whose task has no stream.
+const lostOps = " holds snapshots of a task with this name: its operations are lost"
+
 // examination is the state of Examine.
 type examination struct {
 	Diagnosis
@@ -95,9 +98,10 @@ func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) 
 		}
 		store := x.storeOfLost()
 		if store == "" {
-			return Diagnosis{}, fmt.Errorf("%w: %s: there is no stream in %s, and no snapshots of a task with this name", taskdir.ErrNoTask, id, h.Task(id))
+			return Diagnosis{}, fmt.Errorf("%w: %s: %s has no stream, and there are no snapshots of such a task",
+				taskdir.ErrNoTask, id, h.Task(id))
 		}
-		x.add(opstream.SeverityCorrupt, h.Task(id), "there is no stream in it, and %s holds snapshots of a task with this name: its operations are lost", store)
+		x.corrupt(h.Task(id), "there is no stream in it, and %s"+lostOps, store)
 		return x.Diagnosis, nil
 	}
 	if err != nil {
@@ -125,6 +129,14 @@ func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) 
 	x.compareEnds(commits)
 	x.vault()
 	return x.Diagnosis, nil
+}
+
+func (x *examination) corrupt(where, format string, args ...any) {
+	x.add(opstream.SeverityCorrupt, where, format, args...)
+}
+
+func (x *examination) note(where, format string, args ...any) {
+	x.add(opstream.SeverityNotice, where, format, args...)
 }
 
 func (x *examination) readOpened(r *opstream.Reader) {
@@ -158,15 +170,17 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	}
 	gone, err := workspace.DirGone(x.id, x.opened.Dir)
 	if own := x.h.CheckOwn(x.opened); own != nil {
-		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%v", own)
+		x.note(x.h.Task(x.id), "%v", own)
 		gone = true // the directory is not this task's
 	} else if err != nil {
-		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
+		x.note(x.opened.Dir, "%v", err)
 	} else if gone && !x.opened.Origin.Imported() {
-		x.add(opstream.SeverityNotice, x.opened.Dir, "%v; if it was moved, resume the task there; else put it back, or restore a step to recreate it", workspace.WantDir(x.id, x.opened.Dir))
+		x.note(x.opened.Dir, "%v; if it was moved, resume the task there; else put it back, or restore a step to "+
+			"recreate it", workspace.WantDir(x.id, x.opened.Dir))
 	}
 	gone = gone || err != nil
-	w, err := worldstate.Open(x.opened.Dir, x.store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes, Secrets: x.h.Secrets})
+	w, err := worldstate.Open(x.opened.Dir, x.store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone,
+		FileLimitBytes: x.h.FileLimitBytes, Secrets: x.h.Secrets})
 	if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}
@@ -175,7 +189,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 		if ctx.Err() != nil {
 			return nil, nil, errors.Join(err, w.Close())
 		}
-		x.add(opstream.SeverityCorrupt, x.store, "the world's history cannot be read: %v", err)
+		x.corrupt(x.store, "the world's history cannot be read: %v", err)
 	}
 	return w, commits, nil
 }
@@ -187,8 +201,10 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		return err
 	}
 	x.Ops, x.Blobs = report.Records, report.Blobs
-	if report.Records > 0 && !report.Sealed && report.Writer == 0 && !report.Has(opstream.SeverityTorn) && taskdir.Live(x.h, x.id) == 0 {
-		x.add(opstream.SeverityNotice, x.h.Task(x.id), "the stream is not sealed: its writer was killed; it ends with op %d, and operations that were not acknowledged may be missing", report.LastSeq)
+	if report.Records > 0 && !report.Sealed && report.Writer == 0 && !report.Has(opstream.SeverityTorn) &&
+		taskdir.Live(x.h, x.id) == 0 {
+		x.note(x.h.Task(x.id), "the stream is not sealed: its writer was killed; it ends with op %d, and operations "+
+			"that were not acknowledged may be missing", report.LastSeq)
 	}
 	for _, f := range report.Findings {
 		where := f.File
@@ -203,11 +219,11 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		if report.Records == 0 && !report.Has(opstream.SeverityCorrupt) {
 			why = "the stream is empty: the task was never begun"
 			if store := x.storeOfLost(); store != "" {
-				x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "the stream is empty, and %s holds snapshots of a task with this name: its operations are lost", store)
+				x.corrupt(x.h.Task(x.id), "the stream is empty, and %s"+lostOps, store)
 				return nil
 			}
 		}
-		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%s", why)
+		x.note(x.h.Task(x.id), "%s", why)
 	}
 	wanted := map[uint64]bool{}
 	for _, c := range commits {
@@ -235,12 +251,13 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		}
 		if err != nil {
 			folding = false
-			x.add(opstream.SeverityCorrupt, fmt.Sprintf("op %d", rec.Seq), "%v", err)
+			x.corrupt(fmt.Sprintf("op %d", rec.Seq), "%v", err)
 			continue
 		}
 		x.names(o)
 		if rec.Seq == foldedTo && folding && !state.Holds(fold, st) {
-			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its snapshot of the index differs from the %d operations it covers; delete checkpoint.bin there, it is derived", foldedTo)
+			x.corrupt(x.h.Task(x.id), "its snapshot of the index differs from the %d operations it covers; delete "+
+				"checkpoint.bin there, it is derived", foldedTo)
 		}
 	}
 	seq, hash, _ := r.Last()
@@ -259,7 +276,7 @@ func (x *examination) snapshot() (fold []byte, seq uint64) {
 	}
 	defer r.Close()
 	if err := r.SnapshotRefused(); errors.Is(err, opstream.ErrFoldVersion) { // opstream.Verify reports any other
-		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%v; the next command on the task folds the whole stream", err)
+		x.note(x.h.Task(x.id), "%v; the next command on the task folds the whole stream", err)
 	}
 	fold, seq, _ = r.Folded()
 	return fold, seq
@@ -299,13 +316,13 @@ func (x *examination) commits(ctx context.Context, w *worldstate.World, listed [
 		return fmt.Errorf("examine %s: %w", x.id, err)
 	}
 	if report.Unfinished {
-		x.add(opstream.SeverityNotice, x.store, "a restore was interrupted; the next command on the task finishes it")
+		x.note(x.store, "a restore was interrupted; the next command on the task finishes it")
 	}
 	whole := map[string]bool{}
 	for _, c := range listed {
 		whole[string(c.ID)] = report.OK
 		if c.Missing != "" && x.named[string(c.ID)] == nil {
-			x.add(opstream.SeverityCorrupt, "snapshot "+string(c.ID), "it is missing or damaged: %s; no operation names it", c.Missing)
+			x.corrupt("snapshot "+string(c.ID), "it is missing or damaged: %s; no operation names it", c.Missing)
 		}
 	}
 	var ids []string
@@ -320,7 +337,7 @@ func (x *examination) commits(ctx context.Context, w *worldstate.World, listed [
 			if ctx.Err() != nil {
 				return fmt.Errorf("examine %s: %w", x.id, ctx.Err())
 			}
-			x.add(opstream.SeverityCorrupt, "commit "+id, "%v; named by %s", err, strings.Join(notice.FirstN(x.named[id], maxNamedBy), ", "))
+			x.corrupt("commit "+id, "%v; named by %s", err, strings.Join(notice.FirstN(x.named[id], maxNamedBy), ", "))
 		}
 	}
 	return nil
@@ -364,7 +381,7 @@ func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
 func (x *examination) compareEnds(commits []worldstate.Commit) {
 	whole := !x.Has(opstream.SeverityCorrupt)
 	if len(x.named) > 0 && x.opened != nil && commits == nil && whole {
-		x.add(opstream.SeverityCorrupt, x.store, "the world's store is missing or empty, and operations name %d of its commits", len(x.named))
+		x.corrupt(x.store, "the world's store is missing or empty, and operations name %d of its commits", len(x.named))
 	}
 	var lost, other []worldstate.Commit
 	var lastLost uint64
@@ -382,11 +399,13 @@ func (x *examination) compareEnds(commits []worldstate.Commit) {
 		}
 	}
 	if len(lost) > 0 {
-		x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "the end of the stream is lost: it ends with op %d, and commit %s was made after op %d was durable", x.last, lost[0].ID, lastLost)
+		x.corrupt(x.h.Task(x.id), "the end of the stream is lost: it ends with op %d, and commit %s was made after "+
+			"op %d was durable", x.last, lost[0].ID, lastLost)
 	}
 	for _, c := range other {
 		seq, hash, _ := madeAfter(c, x.id)
-		x.add(opstream.SeverityCorrupt, fmt.Sprintf("op %d", seq), "it is not the operation commit %s was made after: its line's hash is %s, and was %s", c.ID, x.hashes[seq], hash)
+		x.corrupt(fmt.Sprintf("op %d", seq), "it is not the operation commit %s was made after: its line's hash is "+
+			"%s, and was %s", c.ID, x.hashes[seq], hash)
 	}
 }
 
@@ -396,14 +415,14 @@ func (x *examination) vault() {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		if x.marked {
-			x.add(opstream.SeverityNotice, path, "the vault is missing: the stream's markers cannot be replaced by their values")
+			x.note(path, "the vault is missing: the stream's markers cannot be replaced by their values")
 		}
 		return
 	case err != nil:
-		x.add(opstream.SeverityNotice, path, "%v", err)
+		x.note(path, "%v", err)
 		return
 	}
 	if err := journal.CheckVault(data); err != nil {
-		x.add(opstream.SeverityCorrupt, path, "%v", err)
+		x.corrupt(path, "%v", err)
 	}
 }

@@ -23,7 +23,7 @@ type Explanation struct {
 	Op       uint64             `json:"op"`              // the last operation that was folded
 	EAS      int                `json:"eas"`             // effective attention span, tokens
 	Window   int                `json:"window"`          // of the model, tokens; 0: unknown
-	Limit    int                `json:"limit"`           // tokens above which the context, with the tools' descriptions, is made smaller
+	Limit    int                `json:"limit"`           // tokens, with the tools', above which it is made smaller
 	Tokens   int                `json:"tokens"`          // of the context, without the tools' descriptions
 	Todos    []op.Todo          `json:"todos,omitempty"` // the agent's todo list
 	Messages []ExplainedMessage `json:"messages"`
@@ -239,7 +239,8 @@ func passRule(b *op.PassDone) string {
 		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved,
 			b.RangeTokens)
 	case op.TriggerWindow:
-		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, compacted to come down to %d", b.RangeTokens, b.Target)
+		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, compacted to reach %d",
+			b.RangeTokens, b.Target)
 	}
 	return fmt.Sprintf("%s; the span had %d tokens", b.Trigger, b.RangeTokens)
 }
@@ -250,10 +251,7 @@ func (x *explainer) explanation() Explanation {
 	e := Explanation{
 		Task: s.Opened.Task, Step: s.Steps.Next() - 1, Op: s.Last, EAS: s.Model.EAS, Window: s.Model.Window,
 		Limit: state.LimitFor(s.Model.Window, s.Model.EAS), Tokens: s.Context.Tokens, Todos: s.Todos,
-		Changes: x.changes, Messages: []ExplainedMessage{},
-	}
-	if e.Changes == nil {
-		e.Changes = []ExplainedChange{}
+		Changes: append([]ExplainedChange{}, x.changes...), Messages: []ExplainedMessage{},
 	}
 	s.Context.Each(func(m model.Message, of []projection.Entry) {
 		em := ExplainedMessage{Role: m.Role, Parts: []ExplainedPart{}}

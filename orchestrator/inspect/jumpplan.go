@@ -64,15 +64,18 @@ func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRe
 		return JumpPlan{}, err
 	}
 	if st.Jump.Intended != nil {
-		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", taskdir.ErrPending, st.Jump.Intended.To)
+		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: "+
+			"either finishes it first", taskdir.ErrPending, st.Jump.Intended.To)
 	}
 	discarded := st.Discarded(to)
 	ranges := st.Steps.Ranges(discarded)
 	p := JumpPlan{
 		EAS: st.Model.EAS, Raw: st.StepTokens(st.Steps.Raw(to)), Passes: st.PlannedPasses(to, discarded, j.Compact),
 		From: st.Current, To: to, Backward: st.Steps.OnPath(to, st.Current),
-		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: st.Opened.Origin == nil && st.Standing(taskdir.Live(h, task) != 0) == "running", // a recorder, and a session that waits, let go of their task
+		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges),
 	}
+	// A recorder, and a session that waits, let go of their task.
+	p.Running = st.Opened.Origin == nil && st.Standing(taskdir.Live(h, task) != 0) == "running"
 	if st.Reply != nil || p.Running && st.Turn.Open {
 		p.UnderWay = st.Steps.Next()
 	}
@@ -82,7 +85,10 @@ func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRe
 	if _, err := os.Stat(filepath.Join(h.StoreOf(&st.Opened), "HEAD")); err != nil { // opening it would create one
 		return JumpPlan{}, workspace.NotRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}
-	w, err := worldstate.Open(st.Opened.Dir, h.StoreOf(&st.Opened), &worldstate.Options{Task: task, Moved: st.Moved, Home: h.User, Exclude: h.Excluded(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes, Secrets: h.Secrets})
+	w, err := worldstate.Open(st.Opened.Dir, h.StoreOf(&st.Opened), &worldstate.Options{
+		Task: task, Moved: st.Moved, Home: h.User, Exclude: h.Excluded(), StoreOnly: p.DirGone,
+		FileLimitBytes: h.FileLimitBytes, Secrets: h.Secrets,
+	})
 	if err != nil {
 		return JumpPlan{}, err
 	}
@@ -109,7 +115,8 @@ func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRe
 
 // planFiles plans what a jump would do to the files between two commits. With stepRuns,
 // changes since the first belong to the running step.
-func planFiles(ctx context.Context, stream taskdir.Stream, st *state.State, w *worldstate.World, j op.JumpRequested, ends []worldstate.ID, stepRuns bool) (worldstate.Plan, error) {
+func planFiles(ctx context.Context, stream taskdir.Stream, st *state.State, w *worldstate.World, j op.JumpRequested,
+	ends []worldstate.ID, stepRuns bool) (worldstate.Plan, error) {
 	base := worldstate.ID(cmp.Or(st.World.Now.Commit, string(ends[0])))
 	// Without a snapshot of its own, no change in a step counts as the user's.
 	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || stepRuns}
@@ -126,7 +133,8 @@ func planFiles(ctx context.Context, stream taskdir.Stream, st *state.State, w *w
 		})
 	})
 	if errors.Is(err, worldstate.ErrUnfinished) {
-		return worldstate.Plan{}, fmt.Errorf("plan the jump to step %d: %w: resume the task, or jump: either does it first", j.To, err)
+		return worldstate.Plan{}, fmt.Errorf("plan the jump to step %d: %w: resume the task, or jump: either does it "+
+			"first", j.To, err)
 	}
 	if err != nil {
 		return worldstate.Plan{}, fmt.Errorf("plan the jump to step %d: %w", j.To, workspace.AsDamage(err))
@@ -137,7 +145,8 @@ func planFiles(ctx context.Context, stream taskdir.Stream, st *state.State, w *w
 
 // PlanRestore plans what RestoreWorld would do to the files of a task that is not open. world
 // is the task's, and the commit is what name resolves to there.
-func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worldstate.World, commit worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
+func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worldstate.World, commit worldstate.ID,
+	name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
 	st, r, err := taskdir.OpenState(h, task)
 	if err != nil {
 		return worldstate.Plan{}, err
@@ -150,7 +159,8 @@ func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worlds
 	o.Base = worldstate.ID(cmp.Or(st.World.Now.Commit, string(here[0])))
 	if !o.OverwriteEdits {
 		commits, _, _ := workspace.Commits(r, st, world) // an unreadable step is not the one meant
-		step := workspace.StepWith(len(commits), strings.TrimPrefix(name, task+"@"), func(id int) bool { return commits[id] == commit })
+		named := strings.TrimPrefix(name, task+"@")
+		step := workspace.StepWith(len(commits), named, func(id int) bool { return commits[id] == commit })
 		if o.Edits, err = workspace.EditsIn(st, r, step); err != nil {
 			return worldstate.Plan{}, err
 		}

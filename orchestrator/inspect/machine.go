@@ -22,7 +22,8 @@ func ExamineMachine(ctx context.Context) (Machine, error) {
 		return Machine{}, fmt.Errorf("try the sandbox: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	box, err := guard.NewSandbox(ctx, guard.SandboxOptions{World: dir, Cache: filepath.Join(dir, "cache"), Temp: filepath.Join(dir, "tmp")})
+	o := guard.SandboxOptions{World: dir, Cache: filepath.Join(dir, "cache"), Temp: filepath.Join(dir, "tmp")}
+	box, err := guard.NewSandbox(ctx, o)
 	if err != nil {
 		return Machine{}, err
 	}

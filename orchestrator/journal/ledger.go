@@ -49,7 +49,8 @@ func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEver
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{ID: id, Home: h, Journal: j, Counter: counter, Now: o.Stream.Now, Answered: make(chan struct{}, 1), snapshotEvery: snapshotEvery}
+	l := &Ledger{ID: id, Home: h, Journal: j, Counter: counter, Now: o.Stream.Now, snapshotEvery: snapshotEvery,
+		Answered: make(chan struct{}, 1)}
 	if err := l.catchUp(); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -241,7 +242,8 @@ func (l *Ledger) StepEndedAt(id int) (time.Time, error) {
 // PostResult records a call's result, after what the call made and the jump that it requests, in one
 // write: no crash leaves a jump without the result that announces it. If another jump is pending, the
 // result is an error. found are the secrets that the tool found itself.
-func (l *Ledger) PostResult(ctx context.Context, found []redact.Found, jump *op.JumpRequested, res *op.ToolReturned, made ...op.Body) error {
+func (l *Ledger) PostResult(ctx context.Context, found []redact.Found, jump *op.JumpRequested, res *op.ToolReturned,
+	made ...op.Body) error {
 	if err := l.Journal.keepFound(res.Reads, found); err != nil {
 		return err
 	}

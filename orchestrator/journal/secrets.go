@@ -226,7 +226,8 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 	out := redact.ReplaceMarkers(string(args), func(m string) string {
 		secret, err := j.vault.Lookup(m, file)
 		if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot hold it
-			err = fmt.Errorf("%s is the marker of bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
+			err = fmt.Errorf("%s is the marker of bytes that are not UTF-8; change the lines around it with "+
+				"StrReplaceFile, and leave its own out", m)
 		}
 		unknown = cmp.Or(unknown, err)
 		quoted, _ := json.Marshal(secret) // a text always encodes

@@ -105,14 +105,15 @@ func (v *Vault) parse(data []byte) error {
 		if n == 1 {
 			var head vaultHead
 			if err := json.Unmarshal(line, &head); err != nil || head.V != 1 || len(head.Key) != redact.KeyBytes {
-				return errors.New("its first line has no key; if you move the file away, existing markers can no longer be replaced by their values")
+				return errors.New("its first line has no key; if you move the file away, existing markers can no " +
+					"longer be replaced by their values")
 			}
 			v.Key = head.Key
 			continue
 		}
 		var e vaultEntry
 		if err := json.Unmarshal(line, &e); err != nil || e.Marker == "" {
-			return fmt.Errorf("line %d is damaged; if you remove it, its marker can no longer be replaced by its value", n)
+			return fmt.Errorf("line %d is damaged; without it, its marker can no longer be replaced by its value", n)
 		}
 		v.index(e)
 	}

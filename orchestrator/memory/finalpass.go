@@ -51,7 +51,8 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 }
 
 // readAbandoned runs the pass over ranges of steps that were left, and over pairs.
-func (m *Memory) readAbandoned(ctx, keep context.Context, asks consult.Model, ranges []op.Range, done *op.PassDone) error {
+func (m *Memory) readAbandoned(ctx, keep context.Context, asks consult.Model, ranges []op.Range,
+	done *op.PassDone) error {
 	pairs, err := m.pairs(m.State().Turn.Pairs)
 	if err != nil {
 		return err

@@ -31,9 +31,9 @@ func LookUp(ctx context.Context, hits []recalled.Hit, dir, repo string) {
 	}
 }
 
-// removed returns those of some symbols whose last word the repository around dir had when the files of a lesson of a time
-// were committed, and that no file has now, but for those that git ignores. A symbol that it never had is a library's.
-// Without a repository, or where ctx ends first, nothing is known.
+// removed returns those of some symbols whose last word the repository around dir had when the files of a lesson of a
+// time were committed, and that no file has now, but for those that git ignores. A symbol that it never had is a
+// library's. Without a repository, or where ctx ends first, nothing is known.
 func removed(ctx context.Context, dir string, at time.Time, symbols []string) []string {
 	top, _, _ := worldstate.Identity(dir)
 	if len(symbols) == 0 {
@@ -51,7 +51,8 @@ func removed(ctx context.Context, dir string, at time.Time, symbols []string) []
 			return nil // it may have missed some
 		}
 		seen := strings.Split(out, "\n")
-		return slices.DeleteFunc(slices.Clone(symbols), func(s string) bool { return slices.Contains(seen, lastWord(s)) })
+		return slices.DeleteFunc(slices.Clone(symbols),
+			func(s string) bool { return slices.Contains(seen, lastWord(s)) })
 	}
 	gone := absent(symbols, "--untracked")
 	commit, err := git.Run(ctx, "rev-list", "-1", "--before="+at.Add(settleTime).UTC().Format(time.RFC3339), "HEAD")

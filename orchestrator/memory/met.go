@@ -70,14 +70,17 @@ func (m *Memory) Met(ctx context.Context, c op.Call, res *tool.Result, shows boo
 func (m *Memory) helps(h *recalled.Hit, command string) bool {
 	e, repo := m.evidence(h.Card), m.State().Opened.Repo
 	here := repo != "" && h.Card.Scope.Repo == repo
-	lesson := e.Derived && e.Paired && here && !m.Home.ReviewedOnly && h.Card.Provenance.Model != anamnesis.WriterExtractor
-	return (!h.Trust.Withheld || lesson && !m.namesWritten(command)) && !(here && recalled.SubjectGone(h.Card, h.Missing))
+	lesson := e.Derived && e.Paired && here && !m.Home.ReviewedOnly &&
+		h.Card.Provenance.Model != anamnesis.WriterExtractor
+	return (!h.Trust.Withheld || lesson && !m.namesWritten(command)) &&
+		!(here && recalled.SubjectGone(h.Card, h.Missing))
 }
 
 // better reports whether a card is to be shown before another: one that is believed further, or is newer.
 func better(a, b *recalled.Hit) bool {
 	rungs := []recalled.Rung{recalled.Hypothesis, recalled.Verified, recalled.ReviewedRung}
-	return cmp.Or(slices.Index(rungs, a.Trust.Rung)-slices.Index(rungs, b.Trust.Rung), a.Card.Created.Compare(b.Card.Created)) > 0
+	return cmp.Or(slices.Index(rungs, a.Trust.Rung)-slices.Index(rungs, b.Trust.Rung),
+		a.Card.Created.Compare(b.Card.Created)) > 0
 }
 
 // namesWritten reports whether a command names a file of the directory that an earlier step of the task wrote. Its

@@ -32,7 +32,8 @@ type pairLine struct {
 // the pass that asks a model for lessons: nothing of them enters a context or the knowledge base by itself. A pair's id
 // is the same after a crash between the write of the file and of the operation.
 func (m *Memory) LearnRepairs(keep context.Context) error {
-	found := &op.RepairsFound{Range: op.Range{First: m.State().Repairs.FailedAt, Last: m.State().Last}, Cards: []string{}}
+	found := &op.RepairsFound{Range: op.Range{First: m.State().Repairs.FailedAt, Last: m.State().Last},
+		Cards: []string{}}
 	pairs, err := m.pairs(found.Range)
 	if errors.Is(err, opstream.ErrCorrupt) { // otherwise no turn could ever end
 		found.NotWritten = []string{err.Error()}
@@ -59,11 +60,13 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 func verified(task string, drafts, pairs []*card.Card, seen func(*card.Card) bool) (events []usage.Event) {
 	for _, p := range pairs {
 		for _, c := range drafts {
-			if p.Provenance.Tainted || c.State != card.Draft || seen(c) || !anamnesis.SameChange(c.Solution, p.Solution) {
+			if p.Provenance.Tainted || c.State != card.Draft || seen(c) ||
+				!anamnesis.SameChange(c.Solution, p.Solution) {
 				continue
 			}
 			if slices.ContainsFunc(c.Issue, func(issue string) bool { return errorOf(issue) == errorOf(p.Issue[0]) }) {
-				events = append(events, usage.Event{Card: c.ID, What: usage.Verified, Task: task, Op: p.Provenance.Ranges[0].Last, Text: c.Hash()})
+				events = append(events, usage.Event{Card: c.ID, What: usage.Verified, Task: task,
+					Op: p.Provenance.Ranges[0].Last, Text: c.Hash()})
 			}
 		}
 	}

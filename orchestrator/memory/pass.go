@@ -75,7 +75,8 @@ func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 // runPass runs a pass and records it. Its cards are durable before the operation that names
 // them. done contains the purpose of the pass; the rest is filled in. If asks is nil, no model
 // is asked.
-func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anamnesis.Request, done *op.PassDone) error {
+func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anamnesis.Request,
+	done *op.PassDone) error {
 	var limits *anamnesis.Options
 	if req.Over {
 		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: finalPassTimeout}

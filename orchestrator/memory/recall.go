@@ -39,7 +39,11 @@ const (
 // Recall searches cards for the situation and records the result, even if it is empty, except
 // for RecallPrompt.
 func (m *Memory) Recall(ctx context.Context, why string) error {
-	rec, err := m.findCards(ctx, state.Queries(m.State().Said.Request), why)
+	var queries []string
+	if request := m.State().Said.Request; request != state.NoPrompt {
+		queries = []string{request}
+	}
+	rec, err := m.findCards(ctx, queries, why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
@@ -145,13 +149,15 @@ func eachOnce(hits []recalled.Hit) []recalled.Hit {
 // searchParts searches for each part of the situation separately, so that a card about the
 // error need not match the words of the request. The last part is also searched among the cards
 // in about, if any.
-func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, own []string) ([]recalled.Hit, error) {
+func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, own []string) (
+	[]recalled.Hit, error) {
 	var queries []knowledgebase.Query
 	for _, part := range parts {
 		queries = append(queries, knowledgebase.Query{Text: part})
 	}
 	if len(about) > 0 && len(parts) > 0 {
-		queries = append(queries, knowledgebase.Query{Text: parts[len(parts)-1], Among: about, MinEvidence: projectEvidence})
+		queries = append(queries,
+			knowledgebase.Query{Text: parts[len(parts)-1], Among: about, MinEvidence: projectEvidence})
 	}
 	var answers [][]recalled.Hit
 	for _, q := range queries {

@@ -90,7 +90,8 @@ func (m *Memory) shareTask() error {
 	}
 	top, _, _ := worldstate.Identity(m.dir)
 	t, _ := m.facts.Task(top)
-	o := Shared{V: SharedVersion, Name: t.Ended.Format("20060102T150405.000Z-") + t.ID, Facts: t, Evidence: map[string]evidence{}}
+	o := Shared{V: SharedVersion, Name: t.Ended.Format("20060102T150405.000Z-") + t.ID, Facts: t,
+		Evidence: map[string]evidence{}}
 	o.Events = append(m.experience.Events(m.ID, ""), m.verified...)
 	own := slices.DeleteFunc(m.cards.List(), func(e knowledgebase.Entry) bool { return e.Task != m.ID })
 	for _, c := range m.cards.Cards(own) {

@@ -144,7 +144,8 @@ func (m *Memory) claims(c *card.Card) bool {
 func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 	c := h.Card
 	ref := op.CardRef{
-		ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: recalled.CheckOf(c),
+		ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung),
+		Check: recalled.CheckOf(c),
 	}
 	if len(c.Issue) > 0 {
 		ref.Error = errorOf(c.Issue[0])
@@ -211,7 +212,8 @@ func (m *Memory) lineage() []string {
 func (m *Memory) card(id string) *card.Card {
 	var found *card.Card
 	for _, s := range m.layers {
-		if c, err := s.Get(id); err == nil && (found == nil || c.State == card.Reviewed && found.State != card.Reviewed) {
+		if c, err := s.Get(id); err == nil &&
+			(found == nil || c.State == card.Reviewed && found.State != card.Reviewed) {
 			found = c
 		}
 	}
@@ -248,7 +250,8 @@ func (m *Memory) retireContradicted(e *experience.Log) error {
 	var ch knowledgebase.Change
 	for _, entry := range m.cards.List() {
 		c := m.draft(entry.ID)
-		if c == nil || !gone[c.ID] && !slices.ContainsFunc(c.Provenance.Shown, func(id string) bool { return gone[id] }) {
+		if c == nil ||
+			!gone[c.ID] && !slices.ContainsFunc(c.Provenance.Shown, func(id string) bool { return gone[id] }) {
 			continue
 		}
 		c.State = card.Retired

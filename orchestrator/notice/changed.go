@@ -19,12 +19,14 @@ func Changed(by string, list []worldstate.Change, during bool) string {
 	var sb strings.Builder
 	switch {
 	case by == state.ChangedByUser && during:
-		sb.WriteString("[FILES] The user or another program changed files while a call of yours ran. They are the user's: a jump keeps them.")
+		sb.WriteString("[FILES] The user or another program changed files while a call of yours ran. They are the " +
+			"user's: a jump keeps them.")
 	case during:
 		sb.WriteString("[FILES] A call of yours may have changed files that others change, too. Whose these changes " +
 			"are is not known. A jump keeps them.")
 	case by == state.ChangedByUser:
-		sb.WriteString("[FILES] The user changed files while no call of yours ran. They are the user's: a jump keeps them.")
+		sb.WriteString("[FILES] The user changed files while no call of yours ran. They are the user's: a jump keeps " +
+			"them.")
 	default:
 		sb.WriteString("[FILES] Files changed between your calls, while something ran in the background; who changed " +
 			"them is not known. A jump keeps them.")
@@ -37,13 +39,15 @@ func Changed(by string, list []worldstate.Change, during bool) string {
 // Mixed informs the model of files that changed in a step while another program worked in the
 // directory.
 func Mixed(other string, paths []string, n int) string {
-	return fmt.Sprintf("[FILES] %s worked in this directory during your last step. Whose changes these are is not known, and a jump keeps them: %s.",
+	return fmt.Sprintf("[FILES] %s worked in this directory during your last step. Whose changes these are is not "+
+		"known, and a jump keeps them: %s.",
 		other, List(paths, n))
 }
 
 // Moved informs the model of the directory that the task continues in.
 func Moved(from, to string) string {
-	return fmt.Sprintf("[DIRECTORY] You now work in %s. It takes the place of %s, where you worked before: use paths in %[1]s only.", to, from)
+	return fmt.Sprintf("[DIRECTORY] You now work in %s. It takes the place of %s, where you worked before: use paths "+
+		"in %[1]s only.", to, from)
 }
 
 // Replaced informs the model of files that differ because another directory was put at the

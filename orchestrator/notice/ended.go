@@ -82,12 +82,14 @@ func CutShort(ctx context.Context) string {
 func Halted(b *op.ToolReturned) string {
 	says := func(text string) bool { return b.Exit == nil && b.IsError && strings.Contains(b.Text, text) }
 	by := func(cause string) bool {
-		return b.Exit != nil && strings.HasPrefix(b.Display, "ended because "+cause) || says("Not run: "+cause) || says("because "+cause)
+		return b.Exit != nil && strings.HasPrefix(b.Display, "ended because "+cause) || says("Not run: "+cause) ||
+			says("because "+cause)
 	}
 	switch {
 	case b.Exit != nil && strings.HasPrefix(b.Display, "timed out after "):
 		return "timed out"
-	case b.Exit != nil && strings.HasPrefix(b.Display, "interrupted: "), says("Not run: " + interrupted), says(cutShort):
+	case b.Exit != nil && strings.HasPrefix(b.Display, "interrupted: "), says("Not run: " + interrupted),
+		says(cutShort):
 		return "interrupted"
 	case by(timeLimit): // earlier streams say which flag set it
 		return "time limit"

@@ -72,7 +72,8 @@ func Signed(text, word string) string {
 func Visible(text string) string {
 	hidden := func(r rune) bool {
 		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' ||
-			r == '\u061c' || r == '\u200e' || r == '\u200f' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+			r == '\u061c' || r == '\u200e' || r == '\u200f' || r >= '\u202a' && r <= '\u202e' ||
+			r >= '\u2066' && r <= '\u2069'
 	}
 	if strings.IndexFunc(text, hidden) < 0 {
 		return text

@@ -56,7 +56,8 @@ func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) stri
 		text := s.Text
 		if s.Source == op.SourceRequest || s.Source == op.SourceAnswer {
 			if n := count(text); n > budget {
-				text = quote.Ends(text, max(budget, 40)*3, fmt.Sprintf(" … (%%d bytes left out, the whole is op %d) … ", s.Seq))
+				text = quote.Ends(text, max(budget, 40)*3,
+					fmt.Sprintf(" … (%%d bytes left out, the whole is op %d) … ", s.Seq))
 				budget = 0
 			} else {
 				budget -= n
@@ -120,7 +121,8 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 				l.reads[name] = true
 			}
 			if b.Unknown && reachesOut(calls[b.Call].Name) {
-				l.Unsure = append(l.Unsure, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
+				l.Unsure = append(l.Unsure,
+					fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
 			}
 		}
 	}
@@ -233,10 +235,12 @@ func (n jumpNotice) String() string {
 		fmt.Fprintf(&sb, "\nLeft as they are: %s.", List(kept, max(n.done.NKept-n.done.NConflicts, len(kept))))
 	}
 	if len(n.done.Conflicts) > 0 {
-		fmt.Fprintf(&sb, "\nYou had changed these after the user did; the user's version stands: %s.", List(n.done.Conflicts, n.done.NConflicts))
+		fmt.Fprintf(&sb, "\nYou had changed these after the user did; the user's version stands: %s.",
+			List(n.done.Conflicts, n.done.NConflicts))
 	}
 	sb.WriteString(lostAttributes(n.done.LostAttributes))
 	sb.WriteString("\nFiles that git would ignore were not touched.")
+	// Left unsaid, the model would take them to be as they were at that step.
 	if len(n.done.Ignored) > 0 {
 		fmt.Fprintf(&sb, " Of these changed since step %d, by their times, and are as they were left: %s.", n.jump.To,
 			List(n.done.Ignored, len(n.done.Ignored)))
@@ -289,7 +293,8 @@ func (n jumpNotice) writeReads(sb *strings.Builder) {
 	if len(n.reads) == 0 {
 		return
 	}
-	sb.WriteString("\nWhat you read from files in the steps you left may be out of date: read a file again before you edit it.")
+	sb.WriteString("\nWhat you read from files in the steps you left may be out of date: read a file again before " +
+		"you edit it.")
 	var names []string
 	for _, c := range n.changed {
 		if n.reads[c.Path] {

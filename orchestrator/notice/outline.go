@@ -28,7 +28,8 @@ func Outline(s *state.State, from int) string {
 		if !st.Ended {
 			continue
 		}
-		fmt.Fprintf(&sb, "| step %d (ops %s), after step %d: %s", st.ID, op.Range{First: st.First, Last: st.Last}, st.Parent, callsText(st))
+		fmt.Fprintf(&sb, "| step %d (ops %s), after step %d: %s", st.ID, op.Range{First: st.First, Last: st.Last},
+			st.Parent, callsText(st))
 		if !s.Steps.OnPath(st.ID, s.Current) {
 			sb.WriteString("; left by a jump")
 			if st.LeftBy != "" {

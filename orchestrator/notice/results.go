@@ -28,7 +28,8 @@ func EndedSubagents(of []state.BegunSubagent) string {
 	for _, c := range of {
 		ended = append(ended, fmt.Sprintf("%s (%s)", c.Task, c.Agent))
 	}
-	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.", List(ended, len(ended)))
+	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.",
+		List(ended, len(ended)))
 }
 
 // MaskLine is what replaces a masked result.
@@ -44,7 +45,8 @@ func MaskLine(seq uint64, r *op.ToolReturned) string {
 	case r.IsError:
 		how = ", error"
 	}
-	return fmt.Sprintf("op %d: %s, %s%s (taken out to make room; recall with op %d opens it)", seq, r.Name, sizeText(len(r.Text)), how, seq)
+	return fmt.Sprintf("op %d: %s, %s%s (taken out to make room; recall with op %d opens it)", seq, r.Name,
+		sizeText(len(r.Text)), how, seq)
 }
 
 // sizeText formats a size for users.

@@ -20,21 +20,22 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// A text's rowid is its task's number, the seq of its operation, and its kind: a query that many texts fit reads no other
-// column of theirs. The version is also that of what texts and retrieval.Words make of a stream: raise it when one of them changes.
+// A text's rowid is its task's number, the seq of its operation, and its kind: a query that many texts fit reads no
+// other column of theirs. The version is also that of what texts and retrieval.Words make of a stream: raise it when
+// one of them changes.
 const (
 	kindBits = 3
 	seqBits  = 32
 	version  = 5
 	tables   = `
-CREATE TABLE tasks(n INTEGER PRIMARY KEY, id TEXT UNIQUE, stamp TEXT, last INTEGER, mark TEXT, dir TEXT, source TEXT, repo TEXT,
-	title TEXT, agent TEXT, jumps INTEGER, began INTEGER, changed INTEGER);
+CREATE TABLE tasks(n INTEGER PRIMARY KEY, id TEXT UNIQUE, stamp TEXT, last INTEGER, mark TEXT, dir TEXT, source TEXT,
+	repo TEXT, title TEXT, agent TEXT, jumps INTEGER, began INTEGER, changed INTEGER);
 CREATE VIRTUAL TABLE texts USING fts5(words, step UNINDEXED, time UNINDEXED, text UNINDEXED,
 	content='', contentless_delete=1, contentless_unindexed=1, tokenize="ascii tokenchars '_'");`
 )
 
-// row is what the index knows of a task: last is its last operation, mark tells that from another stream's. source is the
-// directory that a worktree was made of.
+// row is what the index knows of a task: last is its last operation, mark tells that from another stream's. source is
+// the directory that a worktree was made of.
 type row struct {
 	n, last, began, changed                          int64
 	id, stamp, mark, dir, source, repo, title, agent string
@@ -44,7 +45,8 @@ type row struct {
 const columns = "n, id, stamp, last, mark, dir, source, repo, title, agent, jumps, began, changed"
 
 func (r *row) fields() []any {
-	return []any{&r.n, &r.id, &r.stamp, &r.last, &r.mark, &r.dir, &r.source, &r.repo, &r.title, &r.agent, &r.jumps, &r.began, &r.changed}
+	return []any{&r.n, &r.id, &r.stamp, &r.last, &r.mark, &r.dir, &r.source, &r.repo, &r.title, &r.agent, &r.jumps,
+		&r.began, &r.changed}
 }
 
 // index is an open index.
@@ -74,8 +76,8 @@ func open(ctx context.Context, h taskdir.Home) (*index, error) {
 	return connect(ctx, h, "file:"+(&url.URL{Path: path(h)}).EscapedPath()+"?")
 }
 
-// connect opens a database. Several processes may search and build at once: each waits for the transaction of another one.
-// What is deleted is overwritten.
+// connect opens a database. Several processes may search and build at once: each waits for the transaction of another
+// one. What is deleted is overwritten.
 func connect(ctx context.Context, h taskdir.Home, name string) (*index, error) {
 	db, err := sql.Open("sqlite", name+"_pragma=busy_timeout(60000)&_pragma=secure_delete(on)&_txlock=immediate")
 	if err != nil {
@@ -119,8 +121,8 @@ func (x *index) change(ctx context.Context, do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// update adds what tasks have recorded since, and removes what is gone, a task a transaction. progress receives how many of
-// the changed tasks were read.
+// update adds what tasks have recorded since, and removes what is gone, a task a transaction. progress receives how
+// many of the changed tasks were read.
 func (x *index) update(ctx context.Context, progress func(read, of int)) error {
 	ids, err := x.home.Tasks()
 	if err != nil {
@@ -221,8 +223,8 @@ func (x *index) read(ctx context.Context, tx *sql.Tx, id string) error {
 			}
 			for _, t := range texts(o.Body) {
 				at := (r.n<<seqBits|r.last)<<kindBits | int64(t.kind)
-				if _, err := tx.ExecContext(ctx, "INSERT INTO texts(rowid, words, step, time, text) VALUES(?, ?, ?, ?, ?)",
-					at, words(t.text), step, when, t.text); err != nil {
+				const insert = "INSERT INTO texts(rowid, words, step, time, text) VALUES(?, ?, ?, ?, ?)"
+				if _, err := tx.ExecContext(ctx, insert, at, words(t.text), step, when, t.text); err != nil {
 					return err
 				}
 			}
@@ -249,9 +251,7 @@ func (r *row) note(o *op.Op) {
 	case *op.TaskResumed:
 		r.dir = cmp.Or(b.Dir, r.dir)
 	case *op.UserSaid:
-		if r.title == "" {
-			r.title = taskdir.Title(b.Text)
-		}
+		r.title = cmp.Or(r.title, taskdir.Title(b.Text))
 	}
 	if r.began > 0 {
 		r.changed = r.began
@@ -267,7 +267,8 @@ func words(s string) string {
 
 // forget removes a task, from the bytes of the file, too.
 func forget(ctx context.Context, tx *sql.Tx, n int64) error {
+	// Without 'optimize', segments still have the words of deleted rows.
 	_, err := tx.ExecContext(ctx, fmt.Sprintf(`DELETE FROM texts WHERE rowid >> %d = %d; DELETE FROM tasks WHERE n = %d;
-		INSERT INTO texts(texts) VALUES('optimize')`, seqBits+kindBits, n, n)) // segments still have the words of deleted rows
+		INSERT INTO texts(texts) VALUES('optimize')`, seqBits+kindBits, n, n))
 	return err
 }

@@ -28,8 +28,8 @@ type term struct {
 
 type terms []term
 
-// parse reads a query: words, and phrases in double quotes. A path or an identifier is a phrase of its parts. cut reports
-// whether there were more than maxTerms.
+// parse reads a query: words, and phrases in double quotes. A path or an identifier is a phrase of its parts. cut
+// reports whether there were more than maxTerms.
 func parse(query string) (found terms, cut bool) {
 	count := 0
 	for i, part := range strings.Split(query, `"`) {
@@ -49,7 +49,8 @@ func parse(query string) (found terms, cut bool) {
 			}
 			if len(words) > 0 {
 				pair := []string{last, words[0]}
-				if last != "" && !quoted && len(found) < 2*maxTerms && retrieval.IsFunctionWord(pair[0]) != retrieval.IsFunctionWord(pair[1]) {
+				if last != "" && !quoted && len(found) < 2*maxTerms &&
+					retrieval.IsFunctionWord(pair[0]) != retrieval.IsFunctionWord(pair[1]) {
 					found = append(found, term{words: pair, pair: true})
 				}
 				last = words[len(words)-1]
@@ -92,7 +93,8 @@ func (t terms) match(parts bool) string {
 				out = append(out, `"`+w+`"`)
 			}
 		}
-		if w := term.whole; w != "" && w != term.words[0] && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if w := term.whole; w != "" && w != term.words[0] &&
+			!strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsLetter(r) }) {
 			out = append(out, `"`+w+`"`)
 		}
 	}
@@ -125,7 +127,9 @@ func (t terms) excerpt(s string) string {
 	has := make([]int, len(fields))
 	for i, f := range fields {
 		retrieval.Words(f, func(w string) {
-			if stem, ok := inflected(w); wanted[w] || ok && slices.ContainsFunc(t, func(o term) bool { return strings.HasPrefix(o.words[0], stem) }) {
+			stem, ok := inflected(w)
+			begins := func(o term) bool { return strings.HasPrefix(o.words[0], stem) }
+			if wanted[w] || ok && slices.ContainsFunc(t, begins) {
 				has[i] = 1
 			}
 		})

@@ -1,6 +1,6 @@
-// Package search finds what was said, done and met in all tasks of a home, recorded and imported sessions of other agents
-// among them, and says at which step. Full text is looked up in an index beside the tasks (index.go, SQLite's FTS5), which
-// a search brings up to date with the streams first. The index can be deleted.
+// Package search finds what was said, done and met in all tasks of a home, recorded and imported sessions of other
+// agents among them, and says at which step. Full text is looked up in an index beside the tasks (index.go, SQLite's
+// FTS5), which a search brings up to date with the streams first. The index can be deleted.
 package search
 
 import (
@@ -59,8 +59,8 @@ type Hit struct {
 	CanJump bool      `json:"can_jump"` // the task has snapshots, and is no subagent's
 }
 
-// Find brings the index up to date and looks up a query. progress receives how many of the changed tasks were read. Errors:
-// ErrNoWords.
+// Find brings the index up to date and looks up a query. progress receives how many of the changed tasks were read.
+// Errors: ErrNoWords.
 func Find(ctx context.Context, h taskdir.Home, q Query, progress func(read, of int)) (*Found, error) {
 	t, cut := parse(q.Words)
 	if !slices.ContainsFunc(t, func(t term) bool { return !t.pair }) {
@@ -81,7 +81,8 @@ func Find(ctx context.Context, h taskdir.Home, q Query, progress func(read, of i
 		return errors.Join(err, x.db.Close())
 	}
 	err := find(open(ctx, h))
-	if code := codeOf(err); errors.Is(err, errOther) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB {
+	if code := codeOf(err); errors.Is(err, errOther) || code == sqlite3.SQLITE_CORRUPT ||
+		code == sqlite3.SQLITE_NOTADB {
 		note("the index is damaged or of another version, and is built again")
 		if err = Remove(h); err == nil {
 			err = find(open(ctx, h))
@@ -124,11 +125,13 @@ func (f *Found) find(ctx context.Context, x *index, t terms, q Query) error {
 		where += fmt.Sprintf(" AND rowid >> %d IN (%s)", seqBits+kindBits, strings.Join(within, ", "))
 	}
 	if !q.Since.IsZero() {
-		where += fmt.Sprintf(" AND rowid >> %d IN (SELECT n FROM tasks WHERE changed >= %d)", seqBits+kindBits, q.Since.Unix())
+		where += fmt.Sprintf(" AND rowid >> %d IN (SELECT n FROM tasks WHERE changed >= %d)", seqBits+kindBits,
+			q.Since.Unix())
 	}
 	for _, parts := range []bool{false, true} { // an identifier of which no text has the whole is found by its parts
 		var err error
-		if f.Hits, err = x.rank(ctx, t.match(parts), where, cmp.Or(q.Most, DefaultMost), t); err != nil || len(f.Hits) > 0 {
+		f.Hits, err = x.rank(ctx, t.match(parts), where, cmp.Or(q.Most, DefaultMost), t)
+		if err != nil || len(f.Hits) > 0 {
 			return err
 		}
 	}
@@ -141,8 +144,10 @@ func (x *index) rank(ctx context.Context, match, where string, most int, t terms
 	for k, w := range weights {
 		weight += fmt.Sprintf(" WHEN %d THEN %g", k, w)
 	}
-	rows, err := x.db.QueryContext(ctx, `SELECT best, at, places, step, time, text, `+columns+` FROM (SELECT round(max(score), 1) AS best, at, count(*) AS places, `+columns+`
-		FROM (SELECT rowid AS at, -bm25(texts) * `+weight+` END AS score FROM texts WHERE texts MATCH ? AND `+where+` ORDER BY score DESC LIMIT ?)
+	rows, err := x.db.QueryContext(ctx, `SELECT best, at, places, step, time, text, `+columns+`
+		FROM (SELECT round(max(score), 1) AS best, at, count(*) AS places, `+columns+`
+		FROM (SELECT rowid AS at, -bm25(texts) * `+weight+` END AS score
+		FROM texts WHERE texts MATCH ? AND `+where+` ORDER BY score DESC LIMIT ?)
 		JOIN tasks ON n = at >> `+fmt.Sprint(seqBits+kindBits)+` GROUP BY n ORDER BY 1 DESC, changed DESC LIMIT ?)
 		JOIN texts ON texts.rowid = at ORDER BY best DESC, changed DESC`, match, mostTexts, most*maxAlike)
 	if err != nil {
@@ -162,8 +167,11 @@ func (x *index) rank(ctx context.Context, match, where string, most int, t terms
 		if best = max(best, score); len(t) > 1 && score < best*leastShare {
 			break
 		}
-		h := Hit{Task: r.id, Request: r.title, Dir: r.dir, Agent: r.agent, Step: step, Op: uint64(at >> kindBits & (1<<seqBits - 1)),
-			Kind: Kind(at & (1<<kindBits - 1)).String(), Time: time.Unix(when, 0).UTC(), Text: t.excerpt(text), More: count - 1, CanJump: r.jumps}
+		h := Hit{
+			Task: r.id, Request: r.title, Dir: r.dir, Agent: r.agent, Step: step,
+			Op: uint64(at >> kindBits & (1<<seqBits - 1)), Kind: Kind(at & (1<<kindBits - 1)).String(),
+			Time: time.Unix(when, 0).UTC(), Text: t.excerpt(text), More: count - 1, CanJump: r.jumps,
+		}
 		if same := slices.IndexFunc(hits, func(o Hit) bool { return o.Text == h.Text }); same >= 0 {
 			hits[same].Also++ // such as several attempts at one request
 			continue

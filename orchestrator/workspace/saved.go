@@ -13,6 +13,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/remedy"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/steps"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -38,7 +39,7 @@ func WorldByName(w *worldstate.World, task string, s *state.State, id int, damag
 		return SavedWorld{}, false
 	}
 	c, err := w.Describe(ctx, commit)
-	if err != nil || !s.Steps.At(id).EndedWith(c.Tree) {
+	if err != nil || s.Steps.At(id).World != steps.MarkOf(c.Tree) {
 		return SavedWorld{}, false
 	}
 	return SavedWorld{id, commit, c.Tree}, true

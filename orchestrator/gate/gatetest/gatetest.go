@@ -38,7 +38,8 @@ func OpenTold(t *testing.T, root string, event func(op.Op), opened op.TaskOpened
 	t.Helper()
 	place := Empty(t, root, event, opened.Task)
 	opened.Dir = place.Dir
-	begun := []op.Body{&opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}
+	begun := []op.Body{&opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{},
+		&op.ModelAsked{LastSeq: 3}}
 	if err := place.Record(t.Context(), append(begun, bodies...)...); err != nil {
 		t.Fatal(err)
 	}
