@@ -44,7 +44,8 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 		return r.place.Journal.Post(keep, c.Refusal...)
 	}
 	writes := !c.Spec.ReadOnly
-	called := &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: c.World, Effects: c.Effects, Changes: writes}
+	called := &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: c.World, Effects: c.Effects,
+		Changes: writes}
 	if err := r.place.BeginCall(keep, called, c.Record...); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 	var res tool.Result
 	if writes {
 		if err = r.place.Journal.Safe(ctx); err != nil && ctx.Err() != nil {
-			res, err = tool.Result{IsError: true, Text: "It was not begun: the turn ended while the bucket was waited for."}, nil
+			res, err = tool.Result{IsError: true, Text: "Not begun: the turn ended while the bucket was awaited."}, nil
 			writes = false
 		}
 	}
@@ -80,9 +81,10 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 		}
 	}
 	return r.place.PostResult(keep, res.Secrets, res.Jump, &op.ToolReturned{
-		Call: c.ID, Name: c.Name, Text: c.Note + res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
-		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Isolated: res.Isolated,
-		Display: res.Display, Parts: res.Parts, Repeats: c.Repeats, Millis: r.place.Now().Sub(start).Milliseconds(),
+		Call: c.ID, Name: c.Name, Text: c.Note + res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout,
+		Stderr: res.Stderr, Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network,
+		Isolated: res.Isolated, Display: res.Display, Parts: res.Parts, Repeats: c.Repeats,
+		Millis: r.place.Now().Sub(start).Milliseconds(),
 	}, res.Record...)
 }
 

@@ -24,7 +24,8 @@ type family struct {
 }
 
 func newFamily(now time.Time) *family {
-	return &family{begun: now, spent: make(map[string]state.Used), before: make(map[string]state.Used), taken: make(map[string]bool)}
+	return &family{begun: now, spent: map[string]state.Used{}, before: map[string]state.Used{},
+		taken: map[string]bool{}}
 }
 
 // setUsed records the usage of a task. Subagents that ended are included in its figures and no

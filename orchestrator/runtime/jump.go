@@ -28,7 +28,8 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	if err := t.continueTask(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
 	}
-	if was != nil && was.To == j.To && t.Ledger.State().Current == j.To && (was.Overwrite || !j.Overwrite) && (len(was.Git) > 0 || !j.Git) {
+	if was != nil && was.To == j.To && t.Ledger.State().Current == j.To &&
+		(was.Overwrite || !j.Overwrite) && (len(was.Git) > 0 || !j.Git) {
 		if done, err := t.jumpEnd(was.Seq); err != nil || done.Compacted || !j.Compact {
 			return done, err
 		}
@@ -67,11 +68,12 @@ func (t *Task) continueTask(ctx, keep context.Context, resumed *op.TaskResumed, 
 	if err := t.left.CloseSubagents(keep); err != nil {
 		return err
 	}
-	for t.Ledger.State().Jump.Intended != nil || t.Ledger.State().World.Restoring != nil || t.Ledger.State().Reply != nil {
-		act := state.Next(t.Ledger.State(), t.limits())
+	for st := t.Ledger.State(); st.Jump.Intended != nil || st.World.Restoring != nil || st.Reply != nil; {
+		act := state.Next(st, t.limits())
 		if act.Kind == state.ActRunCalls {
 			for _, c := range act.Calls {
-				if err := t.Ledger.Journal.Post(keep, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: notRun, IsError: true}); err != nil {
+				closed := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: notRun, IsError: true}
+				if err := t.Ledger.Journal.Post(keep, closed); err != nil {
 					return err
 				}
 			}
@@ -112,8 +114,9 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 // planned, since nothing restarts them. If ctx ends, the extractor replaces the model in the
 // pass; the jump is completed.
 func (t *Task) performJump(ctx, keep context.Context) error {
-	j := t.Ledger.State().Jump.Pending
-	from, to := t.Ledger.State().Current, j.To
+	st := t.Ledger.State()
+	j := st.Jump.Pending
+	from, to := st.Current, j.To
 	if err := t.jumpable(keep, j.JumpRequested); err != nil {
 		return t.dropJump(keep, err.Error())
 	}
@@ -126,16 +129,16 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}
 	var moves []op.GitMove
 	if j.Git {
-		if moves, err = git.Plan(keep, t.Place.Dir, t.Ledger.State(), t.Ledger.Journal.Log(), to); err != nil {
+		if moves, err = git.Plan(keep, t.Place.Dir, st, t.Ledger.Journal.Log(), to); err != nil {
 			return t.dropJump(keep, err.Error())
 		}
 	}
-	discarded := t.Ledger.State().Discarded(to)
+	discarded := st.Discarded(to)
 	ended, err := t.endPath(keep, discarded)
 	if err != nil {
 		return err
 	}
-	ranges := t.Ledger.State().Steps.Ranges(discarded)
+	ranges := st.Steps.Ranges(discarded)
 	if j.Mail != nil {
 		err = t.features.mail.Pass(keep, j)
 	} else {
@@ -164,11 +167,10 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return err
 	}
 	if err := t.Ledger.Record(keep, &op.JumpIntended{
-		From: from, To: to, Reason: j.Reason, Learned: j.Learned, Tried: notice.Tried(t.Place.Dir, path), Card: card, By: j.By,
-		Discarded: ranges, Tokens: t.Ledger.State().RangeTokens(ranges),
+		From: from, To: to, Reason: j.Reason, Learned: j.Learned, Tried: notice.Tried(t.Place.Dir, path),
+		Card: card, By: j.By, Discarded: ranges, Tokens: st.RangeTokens(ranges),
 		FromCommit: string(w.Source.ID), ToCommit: string(w.Plan.Target), Base: string(w.Base), Overwrite: j.Overwrite,
-		Plan: w.Plan.Hash, Jobs: ended,
-		Git: moves, Backward: t.Ledger.State().Steps.OnPath(to, from),
+		Plan: w.Plan.Hash, Jobs: ended, Git: moves, Backward: st.Steps.OnPath(to, from),
 		Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
 	}); err != nil {
 		return err
@@ -192,7 +194,8 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 // planned is the plan that the intent names. If nil, another process recorded the intent, and
 // a new plan is made.
 func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) error {
-	j := t.Ledger.State().Jump.Intended
+	st := t.Ledger.State()
+	j := st.Jump.Intended
 	m, err := t.Place.MoveForJump(ctx, j, planned)
 	if err != nil {
 		return err
@@ -205,14 +208,15 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
 		Reverted: notice.FirstN(notice.Paths(m.Changed), notice.MaxListed), NReverted: len(m.Changed),
 		Deleted: notice.Deleted(notice.FirstN(m.Changed, notice.MaxListed)),
-		Kept:    notice.Skips(notice.FirstN(m.Kept, notice.MaxListed)), NKept: len(m.Kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
-		LostAttributes: notice.Skips(notice.FirstN(m.Lost, notice.MaxListed)), Saved: j.FromCommit, Abandoned: t.Place.Abandon,
+		Kept:    notice.Skips(notice.FirstN(m.Kept, notice.MaxListed)), NKept: len(m.Kept),
+		Conflicts: j.Conflicts, NConflicts: j.NConflicts, Saved: j.FromCommit, Abandoned: t.Place.Abandon,
+		LostAttributes: notice.Skips(notice.FirstN(m.Lost, notice.MaxListed)),
 	}
 	if string(m.After.Commit) != j.ToCommit {
 		done.Base, done.Tree = string(m.After.Commit), m.After.Tree
 	}
 	effects, told := subagentsIn(t.Place, discarded)
-	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), t.Ledger.State().Carried), told,
+	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), st.Carried), told,
 		notice.WordsOfLeft, t.Ledger.Counter.Count)
 	since, err := t.Ledger.StepEndedAt(j.To)
 	if err != nil {
@@ -229,19 +233,19 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	}
 	done.Unseen = stays.Partial
 	done.IgnoredGone = notice.FirstN(workspace.IgnoredGone(t.Place.Dir, discarded), notice.MaxListed)
-	left := t.Ledger.State().Discarded(j.To)
-	done.Compacted = len(left) > 0 && len(t.Ledger.State().Steps.Uncompacted(left)) == 0
+	left := st.Discarded(j.To)
+	done.Compacted = len(left) > 0 && len(st.Steps.Uncompacted(left)) == 0
 	done.Notice = notice.Jump(t.Place.Dir, j.JumpIntended, done, m.Changed, discarded, effects,
-		notice.TriedFrom(t.Ledger.State(), j.To, j.From), t.Ledger.State().Steps.Valid())
-	done.Notice += t.liveAgain(j) + notice.TodosNow(t.Ledger.State().Todos, t.Ledger.State().Steps.At(j.To).Todos) +
-		notice.EndedSubagents(t.Ledger.State().Subagents.BegunIn(left))
+		notice.TriedFrom(st, j.To, j.From), st.Steps.Valid())
+	done.Notice += t.liveAgain(j) + notice.TodosNow(st.Todos, st.Steps.At(j.To).Todos) +
+		notice.EndedSubagents(st.Subagents.BegunIn(left))
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To,
 			notice.List(j.Jobs, len(j.Jobs)))
 	}
 	named := func(o op.Op) bool { b, ok := o.Body.(*op.TaskResumed); return ok && b.Dir != "" }
-	if len(t.Ledger.State().Moved) > 0 && slices.ContainsFunc(discarded, named) {
-		done.Notice += "\n" + notice.Moved(t.Ledger.State().Moved[0], t.Place.Dir) // the system prompt names the first
+	if len(st.Moved) > 0 && slices.ContainsFunc(discarded, named) {
+		done.Notice += "\n" + notice.Moved(st.Moved[0], t.Place.Dir) // the system prompt names the first
 	}
 	if m.Theirs != nil { // one write: what was seen with the jump is not seen again
 		return t.Ledger.Record(ctx, done, m.Theirs) // in this order: done may forget the changes before it

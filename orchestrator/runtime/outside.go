@@ -21,13 +21,17 @@ var ErrCallOpen = errors.New("a call is under way")
 // report; it asks no model and runs no tool.
 type Outside struct{ *Task }
 
+func (t Outside) openCalls() []state.CallState {
+	if reply := t.Ledger.State().Reply; reply != nil {
+		return reply.Open()
+	}
+	return nil
+}
+
 // Open returns the calls that have no result yet.
 func (t Outside) Open() []op.Call {
-	if t.Ledger.State().Reply == nil {
-		return nil
-	}
 	var open []op.Call
-	for _, c := range t.Ledger.State().Reply.Open() {
+	for _, c := range t.openCalls() {
 		open = append(open, c.Call)
 	}
 	return open
@@ -35,7 +39,7 @@ func (t Outside) Open() []op.Call {
 
 // Writing reports whether a call without a result may change files.
 func (t Outside) Writing() bool {
-	return t.Ledger.State().Reply != nil && slices.ContainsFunc(t.Ledger.State().Reply.Open(), func(c state.CallState) bool { return c.Changes })
+	return slices.ContainsFunc(t.openCalls(), func(c state.CallState) bool { return c.Changes })
 }
 
 // Said records words of the user, and saves the world if it was never saved.
@@ -81,7 +85,8 @@ func (t Outside) begin(ctx context.Context, c OutsideCall, look bool) error {
 		return nil // reported twice
 	}
 	reply := &op.ModelReplied{Calls: []op.Call{c.Call}, Finish: "tool_calls", Joins: len(t.Open()) > 0}
-	bodies := []op.Body{reply, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: c.Writes, Effects: c.Writes}}
+	called := &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: c.Writes, Effects: c.Writes}
+	bodies := []op.Body{reply, called}
 	if !reply.Joins {
 		if !t.Ledger.State().Turn.Open {
 			if err := t.Ledger.Record(ctx, &op.TaskResumed{Program: t.opts.Program, Continue: true}); err != nil {
@@ -110,7 +115,8 @@ func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned
 		}
 	}
 	bodies := []op.Body{b}
-	if met := t.Memory.Met(ctx, c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}, false); met != nil {
+	res := &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}
+	if met := t.Memory.Met(ctx, c.Call, res, false); met != nil {
 		bodies = []op.Body{met, b}
 	}
 	if err := t.Ledger.Record(ctx, bodies...); err != nil || len(t.Open()) > 0 {
@@ -125,7 +131,8 @@ func (t Outside) Answered(ctx context.Context, text string) error {
 	if err := t.Unknown(ctx); err != nil || !t.Ledger.State().Turn.Open {
 		return err
 	}
-	if err := t.Ledger.Record(ctx, &op.ModelAsked{LastSeq: t.Ledger.State().Last}, &op.ModelReplied{Text: cmp.Or(text, "(no answer was reported)"), Finish: "stop"}); err != nil {
+	answer := &op.ModelReplied{Text: cmp.Or(text, "(no answer was reported)"), Finish: "stop"}
+	if err := t.Ledger.Record(ctx, &op.ModelAsked{LastSeq: t.Ledger.State().Last}, answer); err != nil {
 		return err
 	}
 	return t.Advance(ctx)
@@ -137,7 +144,8 @@ const NotReported = "The outcome was not reported."
 // Unknown closes calls that have no result.
 func (t Outside) Unknown(ctx context.Context) error {
 	for _, c := range t.Open() {
-		if err := t.Ledger.Record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: NotReported, Unknown: true}); err != nil {
+		unknown := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: NotReported, Unknown: true}
+		if err := t.Ledger.Record(ctx, unknown); err != nil {
 			return err
 		}
 	}
@@ -149,7 +157,8 @@ func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err err
 	if len(t.Open()) > 0 {
 		return 0, fmt.Errorf("%w: %s", ErrCallOpen, t.Open()[0].Name)
 	}
-	if err := t.Ledger.Record(ctx, &op.ModelAsked{LastSeq: t.Ledger.State().Last}, &op.ModelReplied{Text: note, Finish: op.FinishCheckpoint}); err != nil {
+	reply := &op.ModelReplied{Text: note, Finish: op.FinishCheckpoint}
+	if err := t.Ledger.Record(ctx, &op.ModelAsked{LastSeq: t.Ledger.State().Last}, reply); err != nil {
 		return 0, err
 	}
 	if err := t.saveWorld(ctx); err != nil {
@@ -167,7 +176,8 @@ func (t Outside) Advance(ctx context.Context) error {
 		}
 		act := state.Next(t.Ledger.State(), t.limits())
 		switch act.Kind {
-		case state.ActRecall, state.ActSaveWorld, state.ActFinishJump, state.ActTellRestore, state.ActLearn, state.ActLearnRepairs, state.ActDropJump, state.ActJump:
+		case state.ActRecall, state.ActSaveWorld, state.ActFinishJump, state.ActTellRestore, state.ActLearn,
+			state.ActLearnRepairs, state.ActDropJump, state.ActJump:
 			if _, err := t.perform(ctx, context.WithoutCancel(ctx), act); err != nil {
 				return err
 			}
@@ -223,7 +233,8 @@ const recentOps = 200
 
 // Recorded reports whether a result of a call was recorded lately.
 func (t Outside) Recorded(call string) (bool, error) {
-	ops, err := t.Ledger.Ops(op.Range{First: max(t.Ledger.State().Last, recentOps) - recentOps + 1, Last: t.Ledger.State().Last})
+	last := t.Ledger.State().Last
+	ops, err := t.Ledger.Ops(op.Range{First: max(last, recentOps) - recentOps + 1, Last: last})
 	return slices.ContainsFunc(ops, func(o op.Op) bool {
 		b, ok := o.Body.(*op.ToolReturned)
 		return ok && b.Call == call

@@ -56,7 +56,8 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	if safe := t.Ledger.Journal.Safe(ctx); safe != nil && ctx.Err() == nil {
 		err = errors.Join(err, safe)
 	}
-	if run := t.Memory.TestsSince(begin); run != nil && (run.Status == testrun.Failed || run.Status == testrun.RanNone) {
+	run := t.Memory.TestsSince(begin)
+	if run != nil && (run.Status == testrun.Failed || run.Status == testrun.RanNone) {
 		out.Tests = run
 	}
 	for _, f := range before.Changed(t.Place.Dir, t.Place.Autorun) {
@@ -91,7 +92,8 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			continue
 		case state.ActEndTurn:
 			if act.Reason == "done" && ctx.Err() == nil {
-				if err := t.Ledger.Record(keep, t.features.hooks.Stop(ctx, t.Ledger.State().Said.Answer)...); err != nil {
+				said := t.features.hooks.Stop(ctx, t.Ledger.State().Said.Answer)
+				if err := t.Ledger.Record(keep, said...); err != nil {
 					return Outcome{}, err
 				}
 				if act = state.Next(t.Ledger.State(), t.limits()); act.Kind != state.ActEndTurn {
@@ -153,7 +155,8 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	if p := t.Ledger.State().Jump.Pending; p != nil && act.Reason == "stuck" {
 		bodies = dropped(p, act.Detail)
 	}
-	if err := t.Ledger.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail, Limit: act.Reached})...); err != nil {
+	bodies = append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail, Limit: act.Reached})
+	if err := t.Ledger.Record(ctx, bodies...); err != nil {
 		return Outcome{}, err
 	}
 	return Outcome{
@@ -247,30 +250,31 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	if err := t.refreshTools(ctx, keep); err != nil {
 		return nil, err
 	}
-	if told := state.QuarterNotice(t.Ledger.State(), t.limits()); told != nil {
+	st := t.Ledger.State()
+	if told := state.QuarterNotice(st, t.limits()); told != nil {
 		if err := t.Ledger.Record(keep, told); err != nil {
 			return nil, err
 		}
 	}
-	if t.Ledger.State().Turn.Steps == 0 { // the user may have worked between the turns
+	if st.Turn.Steps == 0 { // the user may have worked between the turns
 		if _, err := t.Place.SeeNow(keep); err != nil && !errors.Is(err, workspace.ErrUnsaved) {
 			return nil, err
 		}
 	}
 	req := model.Request{
-		Purpose: "step", Agent: t.Ledger.State().Opened.ParentAgent(), Turn: t.Ledger.State().Totals.Replies, Mark: t.Ledger.State().Opened.Mark,
-		Messages: t.Ledger.State().Context.Chat(), Tools: t.tools.Specs, Once: t.opts.Limits.Outage > 0,
+		Purpose: "step", Agent: st.Opened.ParentAgent(), Turn: st.Totals.Replies, Mark: st.Opened.Mark,
+		Messages: st.Context.Chat(), Tools: t.tools.Specs, Once: t.opts.Limits.Outage > 0,
 	}
-	if past := t.Ledger.State().Calls.Last; past != nil {
+	if past := st.Calls.Last; past != nil {
 		p := *past
 		req.Last = &p
 	}
-	last := t.Ledger.State().Last
 	hash, err := hashRequest(req)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.Ledger.Record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: t.Ledger.State().Context.Tokens}); err != nil {
+	asked := &op.ModelAsked{Hash: hash, LastSeq: st.Last, Tokens: st.Context.Tokens}
+	if err := t.Ledger.Record(keep, asked); err != nil {
 		return nil, err
 	}
 	start := t.Ledger.Now()
@@ -304,11 +308,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	calls, refused := model.CallsOf(reply)
 	replied := &op.ModelReplied{
 		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
-		Usage: reply.Usage, Model: reply.Model, Extra: reply.Extra, Origin: reply.Origin, Millis: t.Ledger.Now().Sub(start).Milliseconds(),
-		Repairs: reply.Repairs,
+		Usage: reply.Usage, Model: reply.Model, Extra: reply.Extra, Origin: reply.Origin, Repairs: reply.Repairs,
+		Millis: t.Ledger.Now().Sub(start).Milliseconds(),
 	}
 	bodies := append([]op.Body{replied}, refused...)
-	if text := replied.Unfinished(); text != "" && t.Ledger.State().Turn.Empties < state.MaxEmptyReplies {
+	if text := replied.Unfinished(); text != "" && st.Turn.Empties < state.MaxEmptyReplies {
 		bodies = append(bodies, &op.NoticeGiven{Text: text})
 	}
 	return nil, t.Ledger.Record(keep, bodies...)

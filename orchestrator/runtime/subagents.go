@@ -87,7 +87,8 @@ func (t *subagents) Begin(ctx context.Context, s subagent.Start) (subagent.Worki
 	st := w.child.Ledger.State()
 	w.before, w.had, w.from = st.Totals.Usage, st.Spent(), st.Last
 	t.opts.family.recordBefore(w.id, w.had)
-	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before, From: w.from}
+	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description,
+		Resumed: s.Resume != "", Before: w.before, From: w.from}
 	if w.child.Place.Dir != t.place.Dir {
 		started.Dir = w.child.Place.Dir
 	}
@@ -117,10 +118,14 @@ func (w *working) create(ctx context.Context) error {
 	}
 	st, m := t.ledger.State(), w.spec.model(t)
 	n := New{Request: s.Prompt, TaskOpened: op.TaskOpened{
-		Task: w.id, Dir: dir, Repo: st.Opened.Repo, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
+		Task: w.id, Dir: dir, Repo: st.Opened.Repo, Redact: st.Redact, NoFinalPass: true,
+		Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
 		Approval: o.Guards.Approval, Sandbox: string(o.Guards.Sandbox), Writable: st.Opened.Writable,
-		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
-		Parent: &op.Parent{Task: t.ledger.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
+		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded),
+		Parent: &op.Parent{
+			Task: t.ledger.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name,
+			ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork,
+		},
 	}}
 	spec := w.spec.Spec
 	spec.Prompt = "" // System is the result
@@ -169,7 +174,8 @@ func (w *working) name() error {
 
 func (w *working) resume(ctx context.Context) error {
 	t, s := w.t, w.start
-	known := t.ledger.State().Subagents
+	st := t.ledger.State()
+	known := st.Subagents
 	i := slices.IndexFunc(known, func(c state.BegunSubagent) bool { return c.Task == s.Resume })
 	if i < 0 {
 		var ids []string
@@ -181,7 +187,7 @@ func (w *working) resume(ctx context.Context) error {
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
-	case !t.ledger.State().Steps.OnPath(c.Step, t.ledger.State().Current) && c.Step != t.ledger.State().Steps.Next():
+	case !st.Steps.OnPath(c.Step, st.Current) && c.Step != st.Steps.Next():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
 	case !t.opts.family.reserve(c.Task):
 		return refused("%s is still at work", c.Task)
@@ -194,9 +200,12 @@ func (w *working) resume(ctx context.Context) error {
 	if known[i].Dir == "" { // it works where this task does, also after a move
 		o.Dir = t.place.Dir
 	}
-	if w.child, err = OpenTask(ctx, t.ledger.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) || errors.Is(err, taskdir.ErrElsewhere) {
+	w.child, err = OpenTask(ctx, t.ledger.Home, w.id, o)
+	switch {
+	case errors.Is(err, workspace.ErrNoDirectory), errors.Is(err, taskdir.ErrNoTask),
+		errors.Is(err, taskdir.ErrElsewhere):
 		return refused("%v", err)
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("continue the subagent %s: %w", w.id, err)
 	}
 	if err := w.addWords(ctx); err != nil {
@@ -213,7 +222,9 @@ func (w *working) addWords(ctx context.Context) error {
 		return err
 	}
 	if len(changes) > 0 {
-		if err := c.Ledger.Record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", notice.List(notice.Paths(changes), len(changes)))}); err != nil {
+		text := "[files] Changed since you worked last, so that what you read of them may be out of date: " +
+			notice.List(notice.Paths(changes), len(changes)) + "."
+		if err := c.Ledger.Record(ctx, &op.NoticeGiven{Text: text}); err != nil {
 			return err
 		}
 	}
@@ -229,9 +240,10 @@ func (s *Subagent) model(t *subagents) SubagentModel {
 	if s.Model != nil {
 		return *s.Model
 	}
+	m := t.ledger.State().Model
 	return SubagentModel{
-		Model: t.opts.Model, Name: t.ledger.State().Model.Name, BaseURL: t.ledger.State().Model.BaseURL, EAS: t.ledger.State().Model.EAS, EASFrom: "the task's",
-		Window: t.ledger.State().Model.Window, Encoding: t.ledger.State().Opened.Encoding,
+		Model: t.opts.Model, Name: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: "the task's", Window: m.Window,
+		Encoding: t.ledger.State().Opened.Encoding,
 	}
 }
 
@@ -250,7 +262,9 @@ func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 	}
 	rules = append(rules, own...)
 	o := *t.opts
-	o.Sources, o.Subagents, o.Callbacks.Delta, o.Callbacks.Progress, o.Callbacks.Output, o.Callbacks.Passing, o.Callbacks.Waiting, o.Store.World.Progress = nil, nil, nil, nil, nil, nil, nil, nil
+	o.Sources, o.Subagents, o.Store.World.Progress = nil, nil, nil
+	to := &o.Callbacks
+	to.Delta, to.Progress, to.Output, to.Passing, to.Waiting = nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
 		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.ledger.Journal.Post(ctx, b) }

@@ -46,7 +46,8 @@ func (w *working) Work(ctx context.Context) (subagent.End, error) {
 	keep := context.WithoutCancel(ctx)
 	st := w.child.Ledger.State()
 	ended := &op.SubagentEnded{
-		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before), Steps: max(st.Spent().Steps-w.had.Steps, 0),
+		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before),
+		Steps: max(st.Spent().Steps-w.had.Steps, 0),
 	}
 	end := w.endOf(keep, out, ended)
 	if err := w.child.Close(); err != nil {
@@ -152,6 +153,7 @@ func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 		fmt.Fprintf(sb, " Its changes to %s are too long to be shown (%d bytes of patch): %s.",
 			quote.Number(len(changes), "file"), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
 	default:
-		fmt.Fprintf(sb, " Its changes to %s, which 'git apply' takes:\n%s", quote.Number(len(changes), "file"), patch.String())
+		fmt.Fprintf(sb, " Its changes to %s, which 'git apply' takes:\n%s", quote.Number(len(changes), "file"),
+			patch.String())
 	}
 }

@@ -234,7 +234,8 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if opened.Limits != nil {
 		opened.MaxSteps = opened.Limits.Steps
 	}
-	t, err := open(ctx, h, counter, opened, o, hold{live: live, quarantined: quarantine.Recover(h.Runs(), h.State, dir)})
+	found := hold{live: live, quarantined: quarantine.Recover(h.Runs(), h.State, dir)}
+	t, err := open(ctx, h, counter, opened, o, found)
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +284,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err := (&New{TaskOpened: op.TaskOpened{Task: id, Dir: dir}}).CheckNames(o.Secrets); err != nil && o.Dir != "" {
 		return nil, err
 	}
+	// Without the directory it would look as if the user had deleted all files.
 	gone, err := workspace.DirGone(id, dir)
 	if err == nil && gone && o.Recreate {
 		err = workspace.RecreateDir(dir)
@@ -296,7 +298,8 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err != nil {
 		return nil, err
 	}
-	found := hold{live: live, made: gone, named: foreign || dir != was, quarantined: quarantine.Recover(h.Runs(), h.State, dir)}
+	found := hold{live: live, made: gone, named: foreign || dir != was}
+	found.quarantined = quarantine.Recover(h.Runs(), h.State, dir)
 	o.Store.World.Moved = st.Moved
 	counter, err := tokens.ForEncoding(st.Opened.Encoding)
 	if err != nil {
@@ -370,7 +373,8 @@ func (t *Task) nameDir(to *op.TaskResumed) {
 
 // open opens the stores, folds what the stream holds, recovers the world, and makes the task of
 // these parts. If it fails, everything is released again.
-func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *op.TaskOpened, given Options, found hold) (_ *Task, err error) {
+func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *op.TaskOpened, given Options,
+	found hold) (_ *Task, err error) {
 	o := given.withDefaults()
 	undo := []func() error{found.live.Release}
 	defer func() {
@@ -463,9 +467,11 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		Approve: asked.approve(), Editing: o.Callbacks.Editing,
 		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
 	})
+	runs := &runner{place: place, memory: mem, hooks: f.hooks, checks: f.checks(), grace: o.Grace}
+	runs.nested = make(map[string]bool)
 	return &Task{
 		Ledger: ledger, Place: place, Memory: mem, opts: o, tools: tools, left: left, user: asked, features: f,
-		runner: &runner{place: place, memory: mem, hooks: f.hooks, nested: make(map[string]bool), checks: f.checks(), grace: o.Grace}, hold: found,
+		runner: runs, hold: found,
 	}, nil
 }
 

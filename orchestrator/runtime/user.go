@@ -52,7 +52,8 @@ func (u *user) ask(ctx context.Context, q op.QuestionAsked) (answer string, ok b
 	if answer = strings.TrimSpace(a.Text); !ok || err != nil {
 		return "", false, err
 	}
-	return answer, true, u.place.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: q.Text})
+	said := &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: q.Text}
+	return answer, true, u.place.Journal.Post(keep, said)
 }
 
 // approve asks whether a call may run; nil if nobody can answer.
@@ -68,21 +69,22 @@ func (u *user) approve() func(ctx context.Context, q gate.Question) (gate.Answer
 		}
 		text := fmt.Sprintf("May %s run?", tool.Display(q.Call, u.place.Dir))
 		if q.Name == approval.Network {
-			text = fmt.Sprintf("May %s reach the network?", tool.Display(op.Call{Name: "Bash", Args: q.Args}, u.place.Dir))
+			command := op.Call{Name: "Bash", Args: q.Args}
+			text = fmt.Sprintf("May %s reach the network?", tool.Display(command, u.place.Dir))
 		}
 		u.notify("permission_prompt", text)
 		return u.desk.Ask(ctx, &op.QuestionAsked{
-			About: op.AboutCall, Text: text, Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why, Print: q.Print, Note: q.Note,
+			About: op.AboutCall, Text: text, Task: u.task, Call: q.ID, Name: q.Name, Args: q.Args, Why: q.Why,
+			Print: q.Print, Note: q.Note,
 		}, u.hold, here)
 	}
 }
 
 // askAndGoOn asks the user about what ends the turn otherwise; without an answer it ends.
 func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn bool, out Outcome, err error) {
-	switch {
-	case act.Reached != "":
+	if act.Reached != "" {
 		goOn, err = t.raiseLimit(ctx, keep, act)
-	default:
+	} else {
 		var answer string
 		answer, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
 		a, other := question.Parse(&op.QuestionAsked{About: op.AboutCall}, answer) // other words are no refusal
@@ -103,7 +105,8 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 }
 
 func (t *Task) raiseLimit(ctx, keep context.Context, act state.Action) (bool, error) {
-	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutLimit, Text: act.Question, Limit: act.Reached}, nil, nil)
+	q := &op.QuestionAsked{About: op.AboutLimit, Text: act.Question, Limit: act.Reached}
+	a, ok, err := t.user.desk.Ask(ctx, q, nil, nil)
 	if !ok || !a.Allow || err != nil {
 		return false, err
 	}
@@ -134,7 +137,9 @@ func (t *Task) askAboutProvider(ctx context.Context, f *model.Fault) (again bool
 	if remedy == "" || !t.user.desk.Asks() {
 		return false, nil
 	}
-	text := fmt.Sprintf("The provider refuses every request: %s. Ask it again? First %s.", strings.TrimRight(f.Error(), "."), remedy)
-	a, ok, err := t.user.desk.Ask(ctx, &op.QuestionAsked{About: op.AboutProvider, Task: t.user.task, Text: text}, t.user.hold, nil)
+	text := fmt.Sprintf("The provider refuses every request: %s. Ask it again? First %s.",
+		strings.TrimRight(f.Error(), "."), remedy)
+	q := &op.QuestionAsked{About: op.AboutProvider, Task: t.user.task, Text: text}
+	a, ok, err := t.user.desk.Ask(ctx, q, t.user.hold, nil)
 	return ok && a.Allow, err
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,11 +45,8 @@ type features struct {
 	subagents *subagents
 }
 
-func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, asked *user, g gate.Options) features {
-	reflecting := o.Reflect
-	if reflecting == nil {
-		reflecting = o.Model
-	}
+func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, asked *user,
+	g gate.Options) features {
 	js := jobs.New(p.Ledger)
 	env := environment{place: p, tools: tools, callbacks: &o.Callbacks, user: asked, common: tool.Env{
 		Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: js,
@@ -62,7 +60,7 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 			effects, _ := subagentsIn(p, ops)
 			return effects
 		}),
-		reflect:  reflect.New(p.Ledger, m, reflecting),
+		reflect:  reflect.New(p.Ledger, m, cmp.Or(o.Reflect, o.Model)),
 		never:    neverstart.New(p, m.KnownFacts),
 		repeat:   repeat.New(p, tools, o.Guards.RunUndone),
 		research: research.New(p, tools, o.Guards.KnownModel),
@@ -79,8 +77,9 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 	for i, s := range o.Subagents {
 		specs[i] = s.Spec
 	}
+	todos := func() []op.Todo { return todo.Current(p.Ledger) }
 	tools.Bind(slices.Concat(mail.Tools(f.mail), jobs.Tools(f.jobs), []tool.Tool{
-		research.Tool(f.research), subagent.Tool(specs, f.subagents), todo.Tool(func() []op.Todo { return todo.Current(p.Ledger) }),
+		research.Tool(f.research), subagent.Tool(specs, f.subagents), todo.Tool(todos),
 	})...)
 	return f
 }
@@ -92,7 +91,7 @@ func (f *features) stepMark(id int) string {
 // checks are what each call goes through.
 func (f *features) checks() gate.Checks {
 	return gate.Checks{
-		f.gate.CheckArgs, // every later check reads its tool and its arguments, which a user sees as they run
+		f.gate.CheckArgs, // the later ones read the tool and the arguments, which a user sees as they run
 		planmode.Check(f.planning, jobs.StopName), // nothing else is to be said of a call that changes something
 		f.repeat.Check,               // before anybody is asked: the answer would be the same as before
 		f.never.Check,                // the same
@@ -130,7 +129,8 @@ func (t *Task) stop() error {
 // close a step or a turn always run.
 func interruptible(k state.ActionKind) bool {
 	switch k {
-	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActCompact, state.ActReflect, state.ActAskUser, state.ActCheck:
+	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActCompact, state.ActReflect,
+		state.ActAskUser, state.ActCheck:
 		return true
 	}
 	return false

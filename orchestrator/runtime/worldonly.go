@@ -41,5 +41,6 @@ func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (boo
 	if t.hold.recovery == nil && t.Ledger.State().Jump.Intended == nil && t.Ledger.State().World.Restoring == nil {
 		return false, nil
 	}
-	return true, t.continueTask(ctx, context.WithoutCancel(ctx), resumed, "Not run: the user took the task over before it began.")
+	return true, t.continueTask(ctx, context.WithoutCancel(ctx), resumed,
+		"Not run: the user took the task over before it began.")
 }

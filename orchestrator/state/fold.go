@@ -51,7 +51,8 @@ func (s *State) place(o op.Op) error {
 	case o.Step == s.Steps.Len():
 		s.Steps.Add(steps.Step{ID: o.Step, Parent: s.Current, First: o.Seq, Last: o.Seq})
 	default:
-		return fmt.Errorf("%w: op %d belongs to step %d, but only %d were begun", ErrStream, o.Seq, o.Step, s.Steps.Len())
+		return fmt.Errorf("%w: op %d belongs to step %d, but only %d were begun", ErrStream, o.Seq, o.Step,
+			s.Steps.Len())
 	}
 	return nil
 }
@@ -312,7 +313,8 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Turn.LeftRead = false
 	words := b.Finish != op.FinishCheckpoint // for the user
 	continues := s.Turn.Finish == op.FinishLength && s.Turn.Empties > 0
-	s.Turn.Finish, s.Turn.Empty = b.Finish, strings.TrimSpace(b.Text) == "" || slices.Contains(b.Repairs, op.RepairUnreadCall)
+	s.Turn.Finish, s.Turn.Empty = b.Finish, strings.TrimSpace(b.Text) == "" ||
+		slices.Contains(b.Repairs, op.RepairUnreadCall)
 	if s.Turn.Empties++; b.Unfinished() == "" {
 		s.Turn.Empties = 0
 	}
@@ -360,7 +362,8 @@ func (s *State) returned(o op.Op, b *op.ToolReturned) error {
 	s.Repairs.recordResult(s.Reply.Seq, c, b)
 	failed := b.IsError || b.Refused || (b.Exit != nil && *b.Exit != 0)
 	if c.Called && !b.Unknown {
-		s.Calls.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})
+		s.Calls.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects},
+			loop.Run{Seq: o.Seq, Failed: failed})
 	}
 	s.Reply.Wrote = s.Reply.Wrote || len(b.Writes) > 0 && !failed
 	if c.ID == s.Calls.Last.CallID {

@@ -156,7 +156,8 @@ func (s *State) best() (run GoalRun, ok bool) {
 		best = *last
 	}
 	at := s.Steps.At(best.Step)
-	return best, best.Seq != last.Seq && at.Saved && at.World != s.Steps.At(s.Current).World && last.World == s.Steps.At(s.Current).World
+	return best, best.Seq != last.Seq && at.Saved && at.World != s.Steps.At(s.Current).World &&
+		last.World == s.Steps.At(s.Current).World
 }
 
 // LastCheck is the reason of a check that is short, since the time is over: it says where the task ends.

@@ -26,14 +26,14 @@ const (
 	ActDropJump                       // give up the pending jump; Detail says why
 	ActEndTurn                        // end the turn; Reason and Detail say why
 	ActMask                           // mask the results Seqs; Reason is why
-	ActReflect                        // ask the Reflect-Agent before the pending jump, or by the goal (Reason), whose best step is Step
+	ActReflect                        // reflect before the pending jump, or for the goal (Reason), best at Step
 	ActAskUser                        // ask a user Question; without an answer the turn ends with Reason and Detail
 	ActCompact                        // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
 	ActLearnRepairs                   // record what failed and later worked, before the turn ends
 	ActTellRestore                    // report the outcome of a user's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
-	ActCheck                          // run the goal's checks; Reason is asked if the agent has said that it is done, or LastCheck
+	ActCheck                          // run the goal's checks; Reason: asked if the agent says it is done, or LastCheck
 	ActReturn                         // schedule the jump to Step, where the check was best; Detail says so
 )
 
@@ -150,7 +150,8 @@ func next(s *State, lim Limits) Action {
 		return act
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps+lim.Others.Steps >= maxSteps {
-		return Action{Kind: ActEndTurn, Reason: "limit", Reached: op.LimitSteps, Detail: fmt.Sprintf("%d steps taken in this turn", maxSteps)}
+		detail := fmt.Sprintf("%d steps taken in this turn", maxSteps)
+		return Action{Kind: ActEndTurn, Reason: "limit", Reached: op.LimitSteps, Detail: detail}
 	}
 	if limit, detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Reached: limit, Detail: detail}
@@ -177,7 +178,8 @@ func overBudget(s *State, lim Limits) (limit op.Limit, detail string) {
 	case lim.USD > 0 && cost >= lim.USD:
 		return op.LimitCost, fmt.Sprintf("%s spent, %s were allowed", Dollars(cost), Dollars(lim.USD))
 	case lim.TimeUp && s.Outage != nil:
-		return op.LimitTime, fmt.Sprintf("the provider is not asked again before %s, which is beyond the time of %v: %s",
+		return op.LimitTime, fmt.Sprintf(
+			"the provider is not asked again before %s, which is beyond the time of %v: %s",
 			s.Outage.Until.Local().Format("15:04:05"), lim.Time, s.Outage.Error)
 	case lim.TimeUp:
 		return op.LimitTime, fmt.Sprintf("the time of %v is over", lim.Time)

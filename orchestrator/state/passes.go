@@ -98,7 +98,8 @@ func (r *Repairs) recordResult(first uint64, c *CallState, b *op.ToolReturned) {
 	}
 	failed := *b.Exit != 0
 	if !failed && strings.Contains(c.Args, "|") { // a filter may have run last
-		_, failed = failure.Read(failure.Output{Command: shell.Command(c.Args), Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, HasExit: true})
+		_, failed = failure.Read(failure.Output{Command: shell.Command(c.Args), Text: cmp.Or(b.Stdout, b.Text),
+			Stderr: b.Stderr, HasExit: true})
 	}
 	switch {
 	case failed && r.FailedAt == 0:

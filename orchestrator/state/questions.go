@@ -26,7 +26,8 @@ func (qs *Questions) Fold(o op.Op) {
 	case *op.QuestionAsked:
 		*qs = append(*qs, Question{QuestionAsked: *b, Seq: o.Seq})
 	case *op.QuestionAnswered:
-		if i := slices.IndexFunc(*qs, func(q Question) bool { return q.Seq == b.Asked }); i >= 0 && (*qs)[i].Answer == nil {
+		i := slices.IndexFunc(*qs, func(q Question) bool { return q.Seq == b.Asked })
+		if i >= 0 && (*qs)[i].Answer == nil {
 			(*qs)[i].Answer = b
 		}
 	case *op.ToolReturned:
@@ -69,6 +70,7 @@ func (s *State) asksLimit(act Action, lim Limits) Action {
 	if slices.ContainsFunc(s.Questions, refused) {
 		return act
 	}
-	act.Kind, act.Question = ActAskUser, fmt.Sprintf("A limit is reached: %s. Raise %s?", strings.TrimRight(act.Detail, "."), act.Reached)
+	act.Kind, act.Question = ActAskUser, fmt.Sprintf("A limit is reached: %s. Raise %s?",
+		strings.TrimRight(act.Detail, "."), act.Reached)
 	return act
 }

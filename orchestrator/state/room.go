@@ -163,7 +163,8 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 			if tokens <= 0 {
 				return seqs
 			}
-			if e.Msg.Role != model.RoleTool || e.Masked != 0 || e.Tok-e.MarkTok < minMaskedTokens || (e.Seq > s.Pressure.Seen) != unseen {
+			if e.Msg.Role != model.RoleTool || e.Masked != 0 || e.Tok-e.MarkTok < minMaskedTokens ||
+				(e.Seq > s.Pressure.Seen) != unseen {
 				continue
 			}
 			seqs = append(seqs, e.Seq)

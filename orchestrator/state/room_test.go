@@ -110,12 +110,6 @@ func TestTarget(t *testing.T) {
 			t.Errorf("with tools of %d tokens: %+v, want a target of %d", tools, got, want)
 		}
 	}
-	if got := Queries("fix it"); !slices.Equal(got, []string{"fix it"}) {
-		t.Errorf("cards are looked for by %q", got)
-	}
-	if got := Queries(NoPrompt); got != nil {
-		t.Errorf("without a prompt cards are looked for by %q", got)
-	}
 }
 
 // TestStepsLimit: what steps have left in the context is compacted beyond the EAS, but not below

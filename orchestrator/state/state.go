@@ -50,7 +50,7 @@ type State struct {
 	Jump      Jump
 	Marked    []Marked       // checkpoints of the tool dmail, by their numbers
 	World     World          // the directory
-	Git       map[string]Git `json:",omitempty"` // the user's repositories by where their .git is, relative to the world
+	Git       map[string]Git `json:",omitempty"` // the user's repositories by the place of their .git in the world
 	Calls     Calls          // what guards know of earlier calls
 	Jobs      Jobs           // background commands
 	Subagents Subagents      // those begun, oldest first
@@ -59,7 +59,7 @@ type State struct {
 	Recall    Recall         // of cards
 	Research  Research       // what was looked up before it was used
 	Questions Questions      `json:",omitempty"` // to the user
-	Inbox     uint64         `json:",omitempty"` // number of the last object of the inbox that was recorded; see op.Sent
+	Inbox     uint64         `json:",omitempty"` // number of the inbox's last object that was recorded; see op.Sent
 	Repairs   Repairs        // failed commands that worked later
 	Learning  *op.PassBegun  `json:",omitempty"` // a pass at the end that was begun and has no result
 }
@@ -178,7 +178,7 @@ type Totals struct {
 type Jump struct {
 	Pending  *Pending // a jump waiting for its step to end
 	Intended *Jumping // a jump that has passed its point of no return
-	Ticks    []Tick   `json:",omitempty"` // backward jumps of the agent and D-Mails since the last strategy, oldest first
+	Ticks    []Tick   `json:",omitempty"` // the agent's jumps back and D-Mails since the last strategy, oldest first
 }
 
 // Marked is a checkpoint of the tool dmail: the end of a step.

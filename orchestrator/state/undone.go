@@ -56,7 +56,8 @@ func (c *Calls) undo(tree *steps.Tree, discarded []int, reason string) {
 	for _, id := range discarded {
 		st := tree.At(id)
 		for _, b := range st.Began {
-			c.Undone = put(c.Undone, b.Key, Undone{Step: id, Seq: b.Seq, Reason: reason[:min(len(reason), maxUndoneReason)]})
+			c.Undone = put(c.Undone, b.Key,
+				Undone{Step: id, Seq: b.Seq, Reason: reason[:min(len(reason), maxUndoneReason)]})
 		}
 		if len(st.Began) > 0 {
 			break

@@ -51,7 +51,7 @@ const (
 	EntryPlain EntryKind = iota // a pass over its seq removes it
 	EntryBlock                  // blocks and strategies: only a pass that makes room removes them
 	EntryWords                  // words carried over: nothing removes them
-	EntryMail                   // D-Mails: removed by a later one that reaches as far back, and by a pass for lack of room
+	EntryMail                   // D-Mails: a pass that makes room and a later one that reaches as far back remove them
 )
 
 // Entry is one message of the context and the operation it comes from. A snapshot of the index
@@ -94,7 +94,8 @@ func (p *Context) Apply(o op.Op) {
 	case *op.TaskOpened:
 		p.System, p.SystemTok = b.System, o.Tok
 		p.Tokens += o.Tok
-	case *op.UserSaid, *op.CardsRecalled, *op.NoticeGiven, *op.JobEnded, *op.WorldRestored, *op.CheckRan, *op.ModeSet, *op.WorldChanged, *op.HookRan:
+	case *op.UserSaid, *op.CardsRecalled, *op.NoticeGiven, *op.JobEnded, *op.WorldRestored, *op.CheckRan, *op.ModeSet,
+		*op.WorldChanged, *op.HookRan:
 		p.user(o, EntryPlain, op.ProjectedText(o.Body), o.Tok)
 	case *op.StrategyGiven:
 		p.user(o, EntryBlock, b.Text, o.Tok)
@@ -120,7 +121,8 @@ func (p *Context) Apply(o op.Op) {
 		p.user(o, EntryWords, b.Words, words)
 		p.user(o, EntryPlain, b.Notice, notice)
 	case *op.ApprovalDecided, *op.CheckpointMarked, *op.GitSeen, *op.JobStarted, *op.JumpDropped, *op.JumpIntended,
-		*op.InboxRead, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.OutputKept, *op.PassBegun,
+		*op.InboxRead, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.OutputKept,
+		*op.PassBegun,
 		*op.PassDone, *op.QuestionAnswered, *op.QuestionAsked, *op.ReflectAsked, *op.ReflectFailed, *op.RepairsFound,
 		*op.ResearchDone, *op.RestoreIntended,
 		*op.SubagentEnded, *op.SubagentStarted, *op.TodosSet, *op.ToolCalled, *op.ToolStarted, *op.TurnEnded:
@@ -180,7 +182,8 @@ func (p *Context) reply(o op.Op, b *op.ModelReplied) {
 		return
 	}
 	p.Entries = append(p.Entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: model.Message{
-		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls, Extra: b.Extra, Origin: b.Origin,
+		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls, Extra: b.Extra,
+		Origin: b.Origin,
 	}})
 	p.Waiting = make(map[string]bool, len(b.Calls))
 	for _, c := range b.Calls {
@@ -282,7 +285,8 @@ func (p Pass) takes(e Entry) bool {
 
 // block returns the entry that replaces a pass's ranges.
 func (p Pass) block(tok int) Entry {
-	e := Entry{Seq: p.Seq, Step: p.Step, Kind: EntryBlock, Tok: tok, Msg: model.Message{Role: model.RoleUser, Text: p.Block}}
+	e := Entry{Seq: p.Seq, Step: p.Step, Kind: EntryBlock, Tok: tok}
+	e.Msg = model.Message{Role: model.RoleUser, Text: p.Block}
 	if p.Trigger == op.TriggerMail {
 		e.Kind, e.First = EntryMail, p.Ranges[0].First
 	}

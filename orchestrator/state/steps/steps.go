@@ -23,7 +23,7 @@ type Step struct {
 	NoCheckpoint string    `json:",omitempty"` // why it has no checkpoint
 	Compacted    bool      `json:",omitempty"` // the block of an anamnesis pass replaces it in the context
 	Read         bool      `json:",omitempty"` // an anamnesis pass has read it
-	Carried      bool      `json:",omitempty"` // a D-Mail that left the path as it is carried the user's words from it over
+	Carried      bool      `json:",omitempty"` // a D-Mail that left the path as it is carried the user's words over
 	LeftBy       string    `json:",omitempty"` // the reason of the jump that left it
 	Calls        []string  `json:",omitempty"`
 	Failed       int       `json:",omitempty"` // calls whose result was an error
@@ -49,9 +49,6 @@ func MarkOf(tree string) Mark {
 	sum := sha256.Sum256([]byte(tree))
 	return max(Mark(binary.BigEndian.Uint64(sum[:])), 1)
 }
-
-// EndedWith reports whether the step ended with a tree.
-func (st Step) EndedWith(tree string) bool { return st.World == MarkOf(tree) }
 
 // Tree holds the steps of a task by their ids, from 0, the task's beginning. The zero Tree has no
 // step. Concurrent reads are safe.
