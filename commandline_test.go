@@ -62,7 +62,8 @@ func TestCommandLineStaysInCmd(t *testing.T) {
 					t.Error(err)
 				}
 				found := verb.FindString(text)
-				if found == "" && !foreignOptions.MatchString(filepath.ToSlash(path)) && !strings.Contains(text, "git ") {
+				if found == "" && !foreignOptions.MatchString(filepath.ToSlash(path)) &&
+					!strings.Contains(text, "git ") {
 					found = flag.FindString(text)
 				}
 				if found != "" {

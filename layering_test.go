@@ -165,7 +165,8 @@ func checkOrchestrator(t *testing.T, imports map[string][]string) {
 			continue
 		}
 		for _, imp := range list {
-			if to, ours := strings.CutPrefix(imp, "anamnesis/orchestrator/"); ours && !slices.Contains(orchestrator[:floor], to) {
+			if to, ours := strings.CutPrefix(imp, "anamnesis/orchestrator/"); ours &&
+				!slices.Contains(orchestrator[:floor], to) {
 				t.Errorf("%s imports %s, which does not stand before it in the list orchestrator of layering_test.go: "+
 					"imports run downwards; pass the value in, or move what both need below them", dir, imp)
 			}
@@ -197,8 +198,9 @@ func checkPure(t *testing.T, imports map[string][]string) {
 			}
 		}
 		if slices.Sort(effects); len(effects) > 0 {
-			t.Errorf("%s imports %s: %s is pure, with all that it imports; let orchestrator/runtime find the value out and "+
-				"record it in an operation", way[queue[i]], strings.Join(slices.Compact(effects), ", "), strings.Fields(way[queue[i]])[0])
+			t.Errorf(
+				"%s imports %s: %s is pure, with all that it imports; let orchestrator/runtime find the value out and "+
+					"record it in an operation", way[queue[i]], strings.Join(slices.Compact(effects), ", "), strings.Fields(way[queue[i]])[0])
 		}
 	}
 }
@@ -235,7 +237,8 @@ func checkImport(t *testing.T, path, dir, imp string) {
 		return
 	}
 	target, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(imp, "anamnesis"), "/"), "/")
-	if !slices.Contains(allowed, target) && imp != everywhere && !(test && target == "") { // tests may read the embedded files
+	// tests may read the embedded files
+	if !slices.Contains(allowed, target) && imp != everywhere && !(test && target == "") {
 		t.Errorf("%s imports %s: %q may import %q only", path, imp, room, allowed)
 	}
 	if strings.HasPrefix(dir, "cmd/internal") && strings.HasPrefix(imp, "anamnesis/cmd/anamnesis") {
@@ -252,8 +255,10 @@ func checkImport(t *testing.T, path, dir, imp string) {
 		below, inside := strings.CutPrefix(imp, "anamnesis/"+f.room+"/internal/")
 		floor := slices.Index(f.packages, name)
 		if floor < 0 {
-			t.Errorf("%s: %s is missing in the list floors of layering_test.go: add it after what it imports", path, dir)
-		} else if inside && !slices.Contains(f.packages[:floor], below) || !inside && imp != everywhere && !slices.Contains(strings.Fields(f.also), strings.TrimPrefix(imp, "anamnesis/")) {
+			t.Errorf(
+				"%s: %s is missing in the list floors of layering_test.go: add it after what it imports", path, dir)
+		} else if inside && !slices.Contains(f.packages[:floor], below) || !inside && imp != everywhere &&
+			!slices.Contains(strings.Fields(f.also), strings.TrimPrefix(imp, "anamnesis/")) {
 			t.Errorf("%s imports %s: %s may import %q only", path, imp, dir, f.packages[:floor])
 		}
 	}

@@ -65,7 +65,8 @@ func TestMergePieces(t *testing.T) {
 		return strings.Join(list, ",")
 	}
 	m := &scripted{t: t, limit: 4000, count: words, answers: answers{
-		says(fmt.Sprintf(`{"advice":[{"text":"Read the Makefile","ops":[%d]}],"falsified":[%s,%s],"cards":[%s]}`, b, path("Test it", 0, b), path("test again", 1, b), cards("One"))),
+		says(fmt.Sprintf(`{"advice":[{"text":"Read the Makefile","ops":[%d]}],"falsified":[%s,%s],"cards":[%s]}`, b,
+			path("Test it", 0, b), path("test again", 1, b), cards("One"))),
 		says(fmt.Sprintf(`{"advice":[{"text":"another","ops":[]},{"text":"read the makefile","ops":[%d]}],"falsified":[%s,%s],"cards":[%s]}`, a, path("test it", 0, a), path("test it", 2, c)+","+path("third way", 0, c), cards("one", "Three", "Four"))),
 		says(fmt.Sprintf(`{"cards":[%s]}`, cards("TWO"))),
 		says(`{"advice":[]}`),
@@ -74,7 +75,8 @@ func TestMergePieces(t *testing.T) {
 	if res.Calls != n || res.Fallback != "" || res.Writer != WriterModel {
 		t.Fatalf("%d calls of %d, writer %q, fallback %q", res.Calls, n, res.Writer, res.Fallback)
 	}
-	if got := res.Notes.Advice; len(got) != 2 || got[0].Text != "Read the Makefile" || !slices.Equal(got[0].Ops, []uint64{a, b}) || got[1].Text != "another" {
+	if got := res.Notes.Advice; len(got) != 2 || got[0].Text != "Read the Makefile" ||
+		!slices.Equal(got[0].Ops, []uint64{a, b}) || got[1].Text != "another" {
 		t.Errorf("advice %+v", got)
 	}
 	var told []string
@@ -82,7 +84,8 @@ func TestMergePieces(t *testing.T) {
 		told = append(told, fmt.Sprintf("%s|%s|%v", f.Action, f.Error, f.Ops))
 	}
 	want := []string{
-		fmt.Sprintf("Test it|%s|%v", printed(0), []uint64{a, b}), fmt.Sprintf("test again|%s|%v", printed(1), []uint64{b}), fmt.Sprintf("test it|%s|%v", printed(2), []uint64{c}),
+		fmt.Sprintf("Test it|%s|%v", printed(0), []uint64{a, b}), fmt.Sprintf("test again|%s|%v", printed(1),
+			[]uint64{b}), fmt.Sprintf("test it|%s|%v", printed(2), []uint64{c}),
 		fmt.Sprintf("third way|%s|%v", printed(0), []uint64{c}),
 	}
 	if !slices.Equal(told, want) {
@@ -103,7 +106,8 @@ func TestMergePieces(t *testing.T) {
 
 // TestOnlyACard: a reply whose notes are empty says something all the same.
 func TestOnlyACard(t *testing.T) {
-	m := &scripted{t: t, answers: answers{says(`{"cards":[{"topic":"Lost edits","issue":["i"],"solution":["s"],"ops":[19]}]}`)}}
+	m := &scripted{t: t,
+		answers: answers{says(`{"cards":[{"topic":"Lost edits","issue":["i"],"solution":["s"],"ops":[19]}]}`)}}
 	res := pass(t, m, story().request(16000), nil)
 	if res.Writer != WriterModel || res.Fallback != "" || len(res.Cards) != 1 || res.Cards[0].Topic != "Lost edits" {
 		t.Errorf("writer %q, fallback %q, cards %+v", res.Writer, res.Fallback, res.Cards)
@@ -133,10 +137,12 @@ func TestUnheardPieces(t *testing.T) {
 		m := &scripted{t: t, limit: 4000, count: words, answers: tt.answers}
 		res := pass(t, m, r, nil)
 		if res.Writer != WriterModel || res.Fallback != tt.says || len(res.Notes.Falsified) != 60 {
-			t.Errorf("%s: writer %q, %d falsified paths, fallback %q, want %q", tt.name, res.Writer, len(res.Notes.Falsified), res.Fallback, tt.says)
+			t.Errorf("%s: writer %q, %d falsified paths, fallback %q, want %q", tt.name, res.Writer,
+				len(res.Notes.Falsified), res.Fallback, tt.says)
 		}
 		for i := 4; i < 60; i += 5 {
-			unheard := slices.ContainsFunc(tt.unheard, func(part int) bool { return strings.Contains(m.asked[part], built(i)) })
+			unheard := slices.ContainsFunc(tt.unheard,
+				func(part int) bool { return strings.Contains(m.asked[part], built(i)) })
 			if told := slices.ContainsFunc(res.Notes.Verified, func(s note.Statement) bool { return strings.Contains(s.Text, built(i)) }); told != unheard {
 				t.Errorf("%s: the extractor tells of %q: %v", tt.name, built(i), told)
 			}
@@ -146,8 +152,12 @@ func TestUnheardPieces(t *testing.T) {
 
 // TestRepairPrompt holds what a model is told whose reply cannot be used.
 func TestRepairPrompt(t *testing.T) {
-	m := &scripted{t: t, answers: answers{says("{" + strings.Repeat("not an object ", 60)), says(goodReply)}, limit: 16000, count: words}
-	if res := pass(t, m, story().request(16000), nil); res.Calls != 2 || res.Writer != WriterModel || res.Fallback != "" {
+	m := &scripted{
+		t: t, answers: answers{says("{" + strings.Repeat("not an object ", 60)), says(goodReply)}, limit: 16000,
+		count: words,
+	}
+	if res := pass(t, m, story().request(16000), nil); res.Calls != 2 || res.Writer != WriterModel ||
+		res.Fallback != "" {
 		t.Fatalf("%d calls, writer %q, fallback %q", res.Calls, res.Writer, res.Fallback)
 	}
 	rest, ok := strings.CutPrefix(m.asked[1], m.asked[0])

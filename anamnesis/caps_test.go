@@ -41,7 +41,8 @@ func spends(text string, takes time.Duration) func(context.Context, string, stri
 		case <-ctx.Done():
 			return consult.Completion{}, ctx.Err()
 		}
-		return consult.Completion{Text: text, Usage: op.Usage{Prompt: words(system) + words(question), Completion: 300}}, nil
+		return consult.Completion{Text: text,
+			Usage: op.Usage{Prompt: words(system) + words(question), Completion: 300}}, nil
 	}
 }
 
@@ -69,7 +70,10 @@ func TestPassCaps(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){tt.answer}, limit: capsEAS, count: words}
+				m := &scripted{
+					t: t, answers: []func(context.Context, string, string) (consult.Completion, error){tt.answer},
+					limit: capsEAS, count: words,
+				}
 				r := s.request(capsEAS)
 				begun := time.Now()
 				res := pass(t, m, r, &tt.o)
@@ -80,11 +84,13 @@ func TestPassCaps(t *testing.T) {
 				if most == 0 {
 					most = tt.calls * (capsEAS + 300)
 				}
-				if used := res.Usage.Prompt + res.Usage.Completion; res.Calls > tt.calls || len(m.asked) != res.Calls || used > most {
+				if used := res.Usage.Prompt + res.Usage.Completion; res.Calls > tt.calls ||
+					len(m.asked) != res.Calls || used > most {
 					t.Errorf("%d calls and %d tokens, at most %d and %d", res.Calls, used, tt.calls, most)
 				}
 				if res.Writer != tt.writer || len(res.Notes.Falsified) == 0 {
-					t.Errorf("written by the %s with %d falsified paths; want the %s: %s", res.Writer, len(res.Notes.Falsified), tt.writer, res.Fallback)
+					t.Errorf("written by the %s with %d falsified paths; want the %s: %s", res.Writer,
+						len(res.Notes.Falsified), tt.writer, res.Fallback)
 				}
 				if tt.name != "useful" && res.Fallback == "" {
 					t.Error("nothing says why the model did not write it all")

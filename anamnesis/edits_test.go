@@ -10,7 +10,8 @@ import (
 // TestBlockTellsOfThePath: edits, figures and time limits of the path are in its block.
 func TestBlockTellsOfThePath(t *testing.T) {
 	s := newSpan(12, 3)
-	s.call("StrReplace", `{"path":"a.py","edit":{"old":"x = 1","new":"x = 2"}}`, op.ToolReturned{Writes: []string{"a.py"}})
+	s.call("StrReplace", `{"path":"a.py","edit":{"old":"x = 1","new":"x = 2"}}`,
+		op.ToolReturned{Writes: []string{"a.py"}})
 	s.save("1", "a.py")
 	s.bash("sed -i s/a/b/ src/b.py", 0, "", "")
 	s.save("2", "src/b.py")
@@ -20,7 +21,10 @@ func TestBlockTellsOfThePath(t *testing.T) {
 	s.bash("python3 train.py", 0, "begin\naccuracy: 0.83\nsaved\n", "")
 	s.bash("python3 old.py || true", 0, "Traceback (most recent call last):\nValueError: no dates\n", "")
 	exit := -1
-	s.call("Bash", `{"command":"python3 slow.py"}`, op.ToolReturned{Text: "[timed out after 2m0s: the command and everything it had started were ended]", Exit: &exit, IsError: true, Millis: 120_000})
+	s.call("Bash", `{"command":"python3 slow.py"}`, op.ToolReturned{
+		Text: "[timed out after 2m0s: the command and everything it had started were ended]", Exit: &exit,
+		IsError: true, Millis: 120_000,
+	})
 	s.save("4")
 	block := pass(t, nil, s.request(16000), nil).Block
 	for _, want := range []string{
@@ -31,7 +35,8 @@ func TestBlockTellsOfThePath(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, block)
 		}
 	}
-	if strings.Contains(block, "sed -i s/a/b/ src/b.py succeeded") || !strings.Contains(block, "python3 gen.py succeeded") {
+	if strings.Contains(block, "sed -i s/a/b/ src/b.py succeeded") ||
+		!strings.Contains(block, "python3 gen.py succeeded") {
 		t.Errorf("an edit verifies nothing, a run does:\n%s", block)
 	}
 }
@@ -64,8 +69,8 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestTimeLimit: a command that was ended at its time limit is named with its seconds, if it ran for one; the mark stands
-// in the text that the model saw.
+// TestTimeLimit: a command that was ended at its time limit is named with its seconds, if it ran for one; the mark
+// stands in the text that the model saw.
 func TestTimeLimit(t *testing.T) {
 	const mark = "[timed out after 2m0s: the command and everything it had started were ended]"
 	for millis, want := range map[int64]string{0: "", 999: "", 1000: " (1 s)", 2500: " (2 s)"} {

@@ -26,7 +26,8 @@ func ExamplePass() {
 	req := anamnesis.Request{
 		Task: "leap_years", JumpSeq: 16, From: 2, To: 1, Reason: "make copies calendar.in over calendar.sh",
 		WorldDir: "/work", EAS: 16000, Ranges: []op.Range{{First: 11, Last: 15}}, Starts: []int{1},
-		Count: func(text string) int { return len(strings.Fields(text)) }, Now: time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC),
+		Count: func(text string) int { return len(strings.Fields(text)) },
+		Now:   time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC),
 	}
 	for i, body := range bodies {
 		req.Ops = append(req.Ops, op.Op{Seq: 11 + uint64(i), Step: 2, Body: body})

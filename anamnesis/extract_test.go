@@ -76,13 +76,14 @@ func TestUnsettled(t *testing.T) {
 func TestCallSummary(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"command":"make","timeout":5}`: "make",
-		`{"command":"","path":"a"}`:      "a " + otherArgs(map[string]json.RawMessage{"command": json.RawMessage(`""`)}, "path"),
-		`{"path":7,"query":"q"}`:         "q " + otherArgs(map[string]json.RawMessage{"path": json.RawMessage(`7`)}, "query"),
-		`{"path":"a"}`:                   "a",
-		`not JSON`:                       "not JSON",
-		`{}`:                             "{}",
-		`{"n":1}`:                        `{"n":1}`,
-		`null`:                           "null",
+		`{"command":"","path":"a"}`: "a " +
+			otherArgs(map[string]json.RawMessage{"command": json.RawMessage(`""`)}, "path"),
+		`{"path":7,"query":"q"}`: "q " + otherArgs(map[string]json.RawMessage{"path": json.RawMessage(`7`)}, "query"),
+		`{"path":"a"}`:           "a",
+		`not JSON`:               "not JSON",
+		`{}`:                     "{}",
+		`{"n":1}`:                `{"n":1}`,
+		`null`:                   "null",
 	} {
 		if got := callSummary(args); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)

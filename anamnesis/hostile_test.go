@@ -52,7 +52,10 @@ func TestHostileSpans(t *testing.T) {
 			s.save(text, text)
 			r := s.request(eas)
 			r.Count, r.Reason, r.Task = count, text, "t"+text
-			m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(text)}, limit: eas, count: count}
+			m := &scripted{
+				t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(text)},
+				limit: eas, count: count,
+			}
 			res := pass(t, m, r, nil)
 			if eas == 4000 {
 				pass(t, nil, r, nil)
@@ -113,7 +116,8 @@ func TestBlockCap(t *testing.T) {
 				rt.Fatal(err)
 			}
 			if n := count(res.Block); n > note.BlockCap(r.EAS) {
-				rt.Fatalf("%s: %d tokens at EAS %d, the cap is %d:\n%s", name, n, r.EAS, note.BlockCap(r.EAS), res.Block)
+				rt.Fatalf("%s: %d tokens at EAS %d, the cap is %d:\n%s", name, n, r.EAS,
+					note.BlockCap(r.EAS), res.Block)
 			}
 			if !strings.Contains(res.Block, "ops "+fmt.Sprint(r.Ranges[0].First)) {
 				rt.Fatalf("%s: the block does not point at its operations:\n%s", name, res.Block)
@@ -158,13 +162,16 @@ func TestSquash(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune{'[', '/', ']', 0x1b, ' ', '\n'}))).Draw(t, "s") +
-			rapid.SampledFrom([]string{"", quote.BlockEnd, "\x1b[/ANAMNESIS_BLOCK]", "[ANAM\x00NESIS_BLOCK]", "[/ANAMNESIS\u200b_BLOCK]"}).Draw(t, "tail")
+		s := rapid.StringOf(
+			rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune{'[', '/', ']', 0x1b, ' ', '\n'}))).Draw(t, "s") +
+			rapid.SampledFrom([]string{"", quote.BlockEnd, "\x1b[/ANAMNESIS_BLOCK]", "[ANAM\x00NESIS_BLOCK]",
+				"[/ANAMNESIS\u200b_BLOCK]"}).Draw(t, "tail")
 		once := quote.Squash(s)
 		if twice := quote.Squash(once); twice != once {
 			t.Fatalf("Squash(%q) = %q, then %q", s, once, twice)
 		}
-		if strings.Contains(once, quote.BlockBegin) || strings.Contains(once, quote.BlockEnd) || strings.ContainsAny(once, "\n\x1b\x00") {
+		if strings.Contains(once, quote.BlockBegin) || strings.Contains(once, quote.BlockEnd) ||
+			strings.ContainsAny(once, "\n\x1b\x00") {
 			t.Fatalf("Squash(%q) = %q", s, once)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 // as what it cites.
 func TestInvestigated(t *testing.T) {
 	ops := func(name, args, cites string) []op.Op {
-		investigate := `{"subject":"npm:left-pad","question":"q","findings":"1.3.0 pads on the left","cites":[` + cites + `]}`
+		investigate := `{"subject":"npm:left-pad","question":"q","findings":"1.3.0 pads on the left","cites":[` +
+			cites + `]}`
 		var out []op.Op
 		for i, b := range []op.Body{
 			&op.ToolCalled{Call: "a", Name: name, Args: args},
@@ -33,7 +34,8 @@ func TestInvestigated(t *testing.T) {
 		{"something before the span", "ReadFile", `{"path":"package.json"}`, "3", true},
 	}
 	for _, tt := range tests {
-		r := Request{Task: "t", EAS: 8000, Reason: "wrong", Ops: ops(tt.tool, tt.args, tt.cites), Ranges: []op.Range{{First: 10, Last: 13}},
+		r := Request{Task: "t", EAS: 8000, Reason: "wrong", Ops: ops(tt.tool, tt.args, tt.cites),
+			Ranges:   []op.Range{{First: 10, Last: 13}},
 			WorldDir: "/w", Count: func(s string) int { return len(s) / 4 }}
 		recs := records(&r)
 		if got := recs[len(recs)-1].tainted; got != tt.tainted {
@@ -49,7 +51,8 @@ func TestInvestigated(t *testing.T) {
 // TestInvestigationRefused: what a refused call would have recorded was not looked up.
 func TestInvestigationRefused(t *testing.T) {
 	s := newSpan(7, 1)
-	s.call("investigate", `{"subject":"npm:left-pad","findings":"1.3.0 pads on the left"}`, op.ToolReturned{Text: "cite something", IsError: true})
+	s.call("investigate", `{"subject":"npm:left-pad","findings":"1.3.0 pads on the left"}`,
+		op.ToolReturned{Text: "cite something", IsError: true})
 	s.bash("make", 2, "", "error: no rule")
 	if res := pass(t, nil, s.request(4000), nil); strings.Contains(res.Block, "investigated npm:left-pad") {
 		t.Errorf("the block says\n%s", res.Block)

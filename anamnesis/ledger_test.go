@@ -17,7 +17,8 @@ func TestLedgerLines(t *testing.T) {
 	s.write("b.py", "y")
 	s.write("a.py", "y")
 	s.save("1", "src/parse.py")
-	s.add(&op.JumpIntended{From: 3, To: 2, Backward: true, Reason: "dates are ambiguous", Learned: "strptime guesses the locale"})
+	s.add(&op.JumpIntended{From: 3, To: 2, Backward: true, Reason: "dates are ambiguous",
+		Learned: "strptime guesses the locale"})
 	s.bash("make", 2, "", "make: *** no rule\n")
 	s.add(&op.JumpIntended{From: 4, To: 2, Backward: true, Reason: "there is no Makefile"})
 	r := s.request(16000)
@@ -30,13 +31,14 @@ func TestLedgerLines(t *testing.T) {
 	}
 	s.add(&op.PassDone{Trigger: op.TriggerWindow, Ranges: s.request(16000).Ranges, Block: first.Block})
 	s.add(&op.JumpIntended{From: 6, To: 5, Backward: true, Reason: "a third"})
-	if got := note.ParseLedger(pass(t, nil, s.request(16000), nil).Block); len(got) != 3 || got[1].First != 22 || got[2].Text != "back to step 5: a third" {
+	if got := note.ParseLedger(pass(t, nil, s.request(16000), nil).Block); len(got) != 3 || got[1].First != 22 ||
+		got[2].Text != "back to step 5: a third" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestLedgerOnce: of two lines of one jump the one that stands for more counts, lines that name no jump count once each,
-// and a jump forward leaves no path.
+// TestLedgerOnce: of two lines of one jump the one that stands for more counts, lines that name no jump count once
+// each, and a jump forward leaves no path.
 func TestLedgerOnce(t *testing.T) {
 	block := func(lines ...string) *record {
 		return &record{kind: recBlock, text: "[ANAMNESIS_BLOCK]\n" + note.LedgerTitle + ":\n- " +

@@ -12,7 +12,8 @@ import (
 func TestJumpIsNoLesson(t *testing.T) {
 	s := newSpan(7, 1)
 	s.bash("go vet ./...", 1, "", "main.go:3:2: undefined: parse")
-	s.call("jump_to_step", `{"step_id":99,"reason":"x"}`, op.ToolReturned{Text: "Not scheduled: there is no step 99.", IsError: true})
+	s.call("jump_to_step", `{"step_id":99,"reason":"x"}`,
+		op.ToolReturned{Text: "Not scheduled: there is no step 99.", IsError: true})
 	r := s.request(4000)
 	res, err := Pass(t.Context(), nil, r, nil)
 	if err != nil {
@@ -85,7 +86,8 @@ func TestModelWithoutLesson(t *testing.T) {
 			}
 		}
 		if asked != want || len(res.Cards) != want || (res.Dropped == 0) != (want == 1) {
-			t.Errorf("citing %s: %d paths, %d cards, %d dropped; want %d of each", cited, asked, len(res.Cards), res.Dropped, want)
+			t.Errorf("citing %s: %d paths, %d cards, %d dropped; want %d of each", cited, asked, len(res.Cards),
+				res.Dropped, want)
 		}
 	}
 }

@@ -18,9 +18,11 @@ import (
 func TestOver(t *testing.T) {
 	var ops []op.Op
 	for i, b := range []op.Body{
-		&op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"make a"}`}, &op.ToolReturned{Call: "a", Name: "Bash", Text: "error: no a", IsError: true},
+		&op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"make a"}`},
+		&op.ToolReturned{Call: "a", Name: "Bash", Text: "error: no a", IsError: true},
 		&op.WorldSaved{Tree: "2222222222222222", Changed: []string{"x"}, NChanged: 1},
-		&op.ToolCalled{Call: "b", Name: "Bash", Args: `{"command":"make b"}`}, &op.ToolReturned{Call: "b", Name: "Bash", Text: "error: no b", IsError: true},
+		&op.ToolCalled{Call: "b", Name: "Bash", Args: `{"command":"make b"}`},
+		&op.ToolReturned{Call: "b", Name: "Bash", Text: "error: no b", IsError: true},
 	} {
 		seq := uint64(10 + i)
 		if i > 2 {
@@ -28,7 +30,8 @@ func TestOver(t *testing.T) {
 		}
 		ops = append(ops, op.Op{Seq: seq, Step: 1, Body: b})
 	}
-	r := Request{Task: "t", JumpSeq: 24, EAS: 8000, Reason: "wrong", Over: true, Ops: ops, Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}},
+	r := Request{Task: "t", JumpSeq: 24, EAS: 8000, Reason: "wrong", Over: true, Ops: ops,
+		Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}},
 		Starts: []int{0, 3},
 		Count:  func(s string) int { return len(s) / 4 }, Now: time.Unix(0, 0)}
 	res, err := Pass(t.Context(), nil, r, nil)
@@ -61,7 +64,8 @@ func TestLessonOfPair(t *testing.T) {
 	r.Ops, r.Ranges, r.Starts, r.Over = nil, nil, nil, true
 	reply := `{"cards": [{"topic": "modules come first", "issue": ["a fresh clone has no modules"], "solution": ["run ` + "`npm ci`" + ` before the tests"], "ops": [%d, %d]},
 		{"topic": "by hand", "issue": ["something"], "solution": ["else"], "wrong_if": "it is not", "ops": [%d]}]}`
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(fmt.Sprintf(reply, failed, fixed, failed))}, limit: 8000, count: r.Count}
+	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion,
+		error){says(fmt.Sprintf(reply, failed, fixed, failed))}, limit: 8000, count: r.Count}
 	res, err := Pass(t.Context(), m, r, nil)
 	if err != nil || len(res.Cards) != 1 || !res.Paired[res.Cards[0].ID] || res.Block != "" {
 		t.Fatalf("%+v, %v", res, err)
@@ -71,7 +75,8 @@ func TestLessonOfPair(t *testing.T) {
 	if got := strings.Join(slices.Concat(c.Issue, c.Solution, c.Constraint), "|"); got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)
 	}
-	if p := r.Pairs[0].Card.Provenance; c.Provenance.EvidenceHash != p.EvidenceHash || c.Provenance.Ranges[0] != p.Ranges[0] || c.Provenance.Model == WriterExtractor {
+	if p := r.Pairs[0].Card.Provenance; c.Provenance.EvidenceHash != p.EvidenceHash ||
+		c.Provenance.Ranges[0] != p.Ranges[0] || c.Provenance.Model == WriterExtractor {
 		t.Errorf("provenance %+v, want the pair's", c.Provenance)
 	}
 	for _, want := range []string{"These operations stayed", "never edit package.json", "Cannot find module", "npm ci"} {
@@ -83,13 +88,18 @@ func TestLessonOfPair(t *testing.T) {
 		t.Error("the model reads a call that only looked")
 	}
 	m = &scripted{t: t, answers: answers{says(`{"cards": []}`)}, limit: 8000, count: r.Count}
-	if res, err = Pass(t.Context(), m, r, nil); err != nil || res.NoCards != "the model proposed none" || res.Fallback != "" {
+	if res, err = Pass(t.Context(), m, r, nil); err != nil || res.NoCards != "the model proposed none" ||
+		res.Fallback != "" {
 		t.Errorf("of a model without a lesson: %q, %q, %v", res.NoCards, res.Fallback, err)
 	}
 }
 
 // TestOverPrompt holds what the model is told at a task's end.
 func TestOverPrompt(t *testing.T) {
-	r := Request{Task: "t", From: 7, Reason: "wrong", Over: true, Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}}}
-	golden(t, "prompt_end.txt", systemText(&r)[:strings.Index(systemText(&r), "You get a part")]+pieceText(&r, "| evidence\n", 1, 1)+"\n")
+	r := Request{
+		Task: "t", From: 7, Reason: "wrong", Over: true,
+		Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}},
+	}
+	golden(t, "prompt_end.txt",
+		systemText(&r)[:strings.Index(systemText(&r), "You get a part")]+pieceText(&r, "| evidence\n", 1, 1)+"\n")
 }

@@ -12,12 +12,15 @@ import (
 // Its id is the same in every search, and what a discarded step changed is not in it.
 func TestPairCards(t *testing.T) {
 	s := newSpan(1, 1)
-	failed := s.bash("cd /work/dir && go test ./... | tail", 1, "--- FAIL: TestSum (0.00s)\n    a_test.go:7: Sum(1, 2) = -1, want 3\nFAIL\n", "")
+	failed := s.bash("cd /work/dir && go test ./... | tail", 1,
+		"--- FAIL: TestSum (0.00s)\n    a_test.go:7: Sum(1, 2) = -1, want 3\nFAIL\n", "")
 	s.save("t1")
-	s.call("StrReplaceFile", `{"path":"left.go","edit":{"old":"a","new":"b"}}`, op.ToolReturned{Text: "replaced", Writes: []string{"left.go"}})
+	s.call("StrReplaceFile", `{"path":"left.go","edit":{"old":"a","new":"b"}}`,
+		op.ToolReturned{Text: "replaced", Writes: []string{"left.go"}})
 	s.save("t2", "left.go")
 	left := s.step - 1
-	s.call("StrReplaceFile", `{"path":"a.go","edit":{"old":"\ta - b","new":"\ta + b"}}`, op.ToolReturned{Text: "replaced", Writes: []string{"a.go"}})
+	s.call("StrReplaceFile", `{"path":"a.go","edit":{"old":"\ta - b","new":"\ta + b"}}`,
+		op.ToolReturned{Text: "replaced", Writes: []string{"a.go"}})
 	s.bash("cp /work/dir/a.go b/b.go", 0, "", "")
 	s.save("t3", "a.go", "b/b.go")
 	s.bash("go test ./...", 0, "ok  \tm\t0.1s\n", "")
@@ -35,14 +38,16 @@ func TestPairCards(t *testing.T) {
 	if got := strings.Join(append(c.Issue, c.Solution...), "\n"); got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)
 	}
-	if err := c.Validate(); err != nil || c.Provenance.Ranges[0].First >= failed || c.Provenance.Tainted || c.Provenance.Model != WriterExtractor {
+	if err := c.Validate(); err != nil || c.Provenance.Ranges[0].First >= failed || c.Provenance.Tainted ||
+		c.Provenance.Model != WriterExtractor {
 		t.Errorf("%v, provenance %+v", err, c.Provenance)
 	}
 	if again := PairCards(Pairs(&r, onPath)); again[0].ID != c.ID {
 		t.Error("another id the second time")
 	}
 	in := c.Provenance.Ranges[0]
-	within := slices.DeleteFunc(slices.Clone(r.Ops), func(o op.Op) bool { return !(op.Range{First: in.First, Last: in.Last}).Contains(o.Seq) })
+	within := slices.DeleteFunc(slices.Clone(r.Ops),
+		func(o op.Op) bool { return !(op.Range{First: in.First, Last: in.Last}).Contains(o.Seq) })
 	if len(within) == len(r.Ops) || c.Provenance.EvidenceHash != EvidenceHash(within) {
 		t.Errorf("the evidence is not what happened from the failure to the success, ops %d to %d", in.First, in.Last)
 	}
@@ -126,7 +131,8 @@ func TestLearnedCard(t *testing.T) {
 	}
 }
 
-// TestSameChange: two solutions share a change if both ran one command, however it was spelled, or edited the same lines.
+// TestSameChange: two solutions share a change if both ran one command, however it was spelled, or edited the same
+// lines.
 func TestSameChange(t *testing.T) {
 	edit, other, named := "Changed in a.go:\n```diff\n+x\n```", "Changed in a.go:\n```diff\n+y\n```", "Changed: `a.go`"
 	for _, tt := range []struct {

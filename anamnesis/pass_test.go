@@ -71,7 +71,10 @@ func TestPassWithoutModel(t *testing.T) {
 }
 
 func TestPassWithModel(t *testing.T) {
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(goodReply)}, limit: 16000, count: words}
+	m := &scripted{
+		t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(goodReply)},
+		limit: 16000, count: words,
+	}
 	res := pass(t, m, story().request(16000), nil)
 	golden(t, "prompt_system.txt", m.system+"\n")
 	golden(t, "prompt_piece.txt", m.asked[0]+"\n")
@@ -118,8 +121,10 @@ func TestFallback(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &scripted{t: t, answers: tt.answers, limit: 16000, count: words}
 			res := pass(t, m, story().request(16000), nil)
-			if res.Calls != tt.calls || res.Writer != tt.writer || !strings.Contains(res.Fallback, tt.say) || (tt.say == "") != (res.Fallback == "") {
-				t.Errorf("%d calls, writer %q, fallback %q; want %d, %q, %q", res.Calls, res.Writer, res.Fallback, tt.calls, tt.writer, tt.say)
+			if res.Calls != tt.calls || res.Writer != tt.writer || !strings.Contains(res.Fallback, tt.say) ||
+				(tt.say == "") != (res.Fallback == "") {
+				t.Errorf("%d calls, writer %q, fallback %q; want %d, %q, %q", res.Calls, res.Writer, res.Fallback,
+					tt.calls, tt.writer, tt.say)
 			}
 			if !strings.Contains(res.Block, "parser_test.go:31: got 3 nodes, want 4") {
 				t.Errorf("the failure is not remembered:\n%s", res.Block)
@@ -176,7 +181,10 @@ func TestLimits(t *testing.T) {
 		{"a limit before the last piece", `{"advice": [{"text": "x", "ops": []}]}`, &Options{MaxCalls: 2}, 2, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(tt.reply)}, limit: 4000, count: words}
+			m := &scripted{
+				t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(tt.reply)},
+				limit: 4000, count: words,
+			}
 			res := pass(t, m, r, tt.o)
 			if res.Calls != tt.calls || len(m.asked) != tt.calls || !strings.Contains(res.Fallback, tt.say) {
 				t.Errorf("%d calls, fallback %q; want %d, %q", res.Calls, res.Fallback, tt.calls, tt.say)
@@ -347,7 +355,8 @@ func TestEarlierBlockIsCarried(t *testing.T) {
 		t.Fatalf("parsed %d falsified paths, the block has %d", len(parsed), len(first.Notes.Falsified))
 	}
 	for i, f := range parsed {
-		if w := first.Notes.Falsified[i]; f.Action != w.Action || f.State != w.State || f.Error != w.Error || f.Why != w.Why || f.Confidence != w.Confidence {
+		if w := first.Notes.Falsified[i]; f.Action != w.Action || f.State != w.State || f.Error != w.Error ||
+			f.Why != w.Why || f.Confidence != w.Confidence {
 			t.Errorf("parsed %+v, rendered %+v", f, w)
 		}
 	}
@@ -357,7 +366,8 @@ func TestEarlierBlockIsCarried(t *testing.T) {
 func manyFailures(n int) *span {
 	s := newSpan(12, 3)
 	for i := range n {
-		s.bash(fmt.Sprintf("go test ./pkg%d", i), 1, strings.Repeat("noise of the test run\n", 20)+fmt.Sprintf("pkg%d/a_test.go:%d: got %d, want %d\n", i, i, i, i+1), "")
+		s.bash(fmt.Sprintf("go test ./pkg%d", i), 1, strings.Repeat("noise of the test run\n", 20)+
+			fmt.Sprintf("pkg%d/a_test.go:%d: got %d, want %d\n", i, i, i, i+1), "")
 		if i%5 == 4 {
 			s.save(fmt.Sprintf("%040x", i), fmt.Sprintf("pkg%d/a.go", i))
 		}
@@ -370,7 +380,11 @@ func manyFailures(n int) *span {
 func TestStandingPass(t *testing.T) {
 	r := story().request(16000)
 	r.Standing, r.Left, r.From, r.To, r.Reason = true, "3-4", 1, 9, ""
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(`{"advice":[]}`), says("no")}, limit: 16000, count: words}
+	m := &scripted{
+		t:       t,
+		answers: []func(context.Context, string, string) (consult.Completion, error){says(`{"advice":[]}`), says("no")},
+		limit:   16000, count: words,
+	}
 	res := pass(t, m, r, nil)
 	golden(t, "standing_system.txt", m.system+"\n")
 	golden(t, "standing_piece.txt", m.asked[0]+"\n")

@@ -54,8 +54,8 @@ func TestSupports(t *testing.T) {
 	}
 }
 
-// TestPack: records fill pieces in their order, each with room for one token more than its text takes; what has no room is
-// left out. One record with text from outside taints its piece.
+// TestPack: records fill pieces in their order, each with room for one token more than its text takes; what has no room
+// is left out. One record with text from outside taints its piece.
 func TestPack(t *testing.T) {
 	made := func(seq uint64, tokens int, tainted bool) (*record, rendered) {
 		return &record{seq: seq, end: seq, tainted: tainted}, rendered{fmt.Sprint("r", seq, " "), tokens}

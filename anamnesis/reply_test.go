@@ -105,12 +105,14 @@ func FuzzDecodeReply(f *testing.F) {
 		}
 		ev.ground(&rep)
 		for _, fp := range rep.Notes.Falsified {
-			if fp.Error != "" && !ev.quoted(fp.Error) || !ev.cited(fp.Ops) || utf8.RuneCountInString(fp.Error) > note.MaxErrorRunes {
+			if fp.Error != "" && !ev.quoted(fp.Error) || !ev.cited(fp.Ops) ||
+				utf8.RuneCountInString(fp.Error) > note.MaxErrorRunes {
 				t.Fatalf("ungrounded: %+v", fp)
 			}
 		}
 		block, _ := rep.Notes.Block(r.span(), nil, 400, r.Count)
-		if words(block) > 400 || strings.Count(block, quote.BlockEnd) != 1 || strings.Count(block, quote.BlockBegin) != 1 {
+		if words(block) > 400 || strings.Count(block, quote.BlockEnd) != 1 ||
+			strings.Count(block, quote.BlockBegin) != 1 {
 			t.Fatalf("block:\n%s", block)
 		}
 		for _, c := range cards(&r, rep.Cards, "m", "h") {

@@ -46,7 +46,8 @@ func TestStandingBlock(t *testing.T) {
 	again.bash("make all", 0, "", "")
 	again.save("55")
 	r = again.request(16000)
-	r.Standing, r.Live, r.Effects = true, map[int]int{2: 0, 5: 2, 6: 5}, []string{"op 62: git push origin main", "op 63: npm publish"}
+	r.Standing, r.Live, r.Effects = true, map[int]int{2: 0, 5: 2, 6: 5},
+		[]string{"op 62: git push origin main", "op 63: npm publish"}
 	second := pass(t, nil, r, nil).Block
 	for _, want := range []string{
 		"left because: redis is refused without a server",
@@ -123,7 +124,8 @@ func TestCompactionWritesNoCard(t *testing.T) {
 		}}
 		for _, m := range []consult.Model{nil, says} {
 			res := pass(t, m, r, nil)
-			if len(res.Cards) > 0 || res.NoCards != "compaction writes no card" || strings.Contains(res.Block, "iven up") {
+			if len(res.Cards) > 0 || res.NoCards != "compaction writes no card" ||
+				strings.Contains(res.Block, "iven up") {
 				t.Errorf("%s: %d cards (%s)\n%s", name, len(res.Cards), res.NoCards, res.Block)
 			}
 		}

@@ -21,14 +21,16 @@ func TestTaint(t *testing.T) {
 			s.call("FetchURL", `{"url":"x"}`, op.ToolReturned{Text: "error: 404", IsError: true, Network: true})
 		}, true},
 		{"file outside", func(s *span) {
-			s.call("ReadFile", `{"path":"/etc/x"}`, op.ToolReturned{Text: "error: bad", IsError: true, Reads: []string{"/etc/x"}})
+			s.call("ReadFile", `{"path":"/etc/x"}`,
+				op.ToolReturned{Text: "error: bad", IsError: true, Reads: []string{"/etc/x"}})
 		}, true},
 		{"file inside", func(s *span) {
 			s.call("ReadFile", `{"path":"a"}`, op.ToolReturned{Text: "error: bad", IsError: true, Reads: []string{"a"}})
 		}, false},
 		{"written by a tainted call", func(s *span) {
 			s.call("Download", `{}`, op.ToolReturned{Text: "ok", Network: true, Writes: []string{"page.html"}})
-			s.call("ReadFile", `{"path":"page.html"}`, op.ToolReturned{Text: "error: bad", IsError: true, Reads: []string{"page.html"}})
+			s.call("ReadFile", `{"path":"page.html"}`,
+				op.ToolReturned{Text: "error: bad", IsError: true, Reads: []string{"page.html"}})
 		}, true},
 		{"shown by a command", func(s *span) {
 			s.call("Download", `{}`, op.ToolReturned{Text: "ok", Network: true, Writes: []string{"page.html"}})
@@ -39,7 +41,8 @@ func TestTaint(t *testing.T) {
 			s.bash("go test ./...", 1, "x_test.go:1: want 2", "")
 		}, false},
 		{"tainted before the span", func(s *span) {
-			s.call("ReadFile", `{"path":"old.html"}`, op.ToolReturned{Text: "error: bad", IsError: true, Reads: []string{"old.html"}})
+			s.call("ReadFile", `{"path":"old.html"}`,
+				op.ToolReturned{Text: "error: bad", IsError: true, Reads: []string{"old.html"}})
 		}, true},
 		{"refused", func(s *span) {
 			s.call("Bash", `{"command":"curl x"}`, op.ToolReturned{Text: "refused", Refused: true, IsError: true})
@@ -74,7 +77,10 @@ func TestTaintIsolated(t *testing.T) {
 	}
 	for _, isolated := range []bool{false, true} {
 		call := func(command string, isolated bool) []op.Op {
-			return []op.Op{{Body: &op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"` + command + `"}`}}, {Body: &op.ToolReturned{Call: "c", Name: "Bash", Isolated: isolated}}}
+			return []op.Op{
+				{Body: &op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"` + command + `"}`}},
+				{Body: &op.ToolReturned{Call: "c", Name: "Bash", Isolated: isolated}},
+			}
 		}
 		recs := records(&Request{WorldDir: "/w", Ops: call("curl example.org", isolated)})
 		if recs[0].tainted == isolated {
@@ -137,7 +143,10 @@ func TestTaintThroughFiles(t *testing.T) {
 	}
 	many := step(1, "curl x", "a")
 	many[2].Body.(*op.WorldSaved).NChanged = 500
-	reads := []op.Op{{Step: 2, Body: &op.ToolCalled{Call: "r", Name: "ReadFile"}}, {Step: 2, Body: &op.ToolReturned{Call: "r", Name: "ReadFile", Reads: []string{"main.go"}}}}
+	reads := []op.Op{
+		{Step: 2, Body: &op.ToolCalled{Call: "r", Name: "ReadFile"}},
+		{Step: 2, Body: &op.ToolReturned{Call: "r", Name: "ReadFile", Reads: []string{"main.go"}}},
+	}
 	for by, then := range map[string][]op.Op{"a command": step(2, "cat main.go"), "a file tool": reads} {
 		if recs := records(&Request{Ops: append(slices.Clone(many), then...), WorldDir: "/w"}); !recs[1].tainted {
 			t.Errorf("%s reads a file that may hold text from outside, and is not tainted", by)

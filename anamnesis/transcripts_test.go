@@ -22,7 +22,8 @@ func transcript(t *testing.T, name string) *json.Decoder {
 		if os.Getenv("ANAMNESIS_CI") != "" {
 			t.Fatalf("CI must have the recorded runs: %v", err)
 		}
-		t.Skipf("SKIPPED: no recorded runs (%v); set ANAMNESIS_BENCH_DATA to the folder that holds transcripts/%s", err, name)
+		t.Skipf("SKIPPED: no recorded runs (%v); set ANAMNESIS_BENCH_DATA to the folder that holds transcripts/%s", err,
+			name)
 	}
 	t.Cleanup(func() { f.Close() })
 	z, err := gzip.NewReader(f)
@@ -86,7 +87,8 @@ func TestTauBench(t *testing.T) {
 					s.add(&op.ToolCalled{Call: c.ID, Name: c.Function.Name, Args: c.Function.Arguments})
 				}
 			case "tool":
-				s.add(&op.ToolReturned{Call: m.ToolCallID, Name: m.Name, Text: m.Content, IsError: strings.HasPrefix(m.Content, "Error")})
+				s.add(&op.ToolReturned{Call: m.ToolCallID, Name: m.Name, Text: m.Content,
+					IsError: strings.HasPrefix(m.Content, "Error")})
 			}
 		}
 		if len(s.ops) > 0 {
@@ -137,7 +139,10 @@ func TestCodingSession(t *testing.T) {
 		case "assistant":
 			s.say(text.String())
 		case "toolResult":
-			s.add(&op.ToolReturned{Call: line.Message.ToolCallID, Name: line.Message.ToolName, Text: text.String(), IsError: line.Message.IsError})
+			s.add(&op.ToolReturned{
+				Call: line.Message.ToolCallID, Name: line.Message.ToolName, Text: text.String(),
+				IsError: line.Message.IsError,
+			})
 		}
 	}
 	if failed := checkRun(t, s, o200k(t)); failed == 0 {

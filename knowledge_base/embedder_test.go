@@ -166,7 +166,8 @@ func TestChangedEmbedderBuildsBeside(t *testing.T) {
 	}
 	search := func(s *Store) {
 		t.Helper()
-		if hits, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"}); err != nil || len(hits) != 1 {
+		if hits, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"}); err != nil ||
+			len(hits) != 1 {
 			t.Fatalf("%v, %v", ids(hits), err)
 		}
 	}
@@ -226,7 +227,8 @@ func TestSwitchingBackSendsNothingAgain(t *testing.T) {
 		defer s.Close()
 		if len(s.List()) == 0 {
 			for i := range 70 {
-				mustPut(t, s, newCard(fmt.Sprintf("k%d", i), "broken pipe", fmt.Sprintf("the uploader %d sees a broken pipe", i)))
+				mustPut(t, s,
+					newCard(fmt.Sprintf("k%d", i), "broken pipe", fmt.Sprintf("the uploader %d sees a broken pipe", i)))
 			}
 		}
 		if _, err := s.Search(t.Context(), Query{Text: "broken pipe"}); err != nil || s.VectorError() != nil {
@@ -250,7 +252,8 @@ func TestSlowEmbedderGetsThereByCommands(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
 	for i := range 20 {
-		mustPut(t, s, newCard(fmt.Sprintf("k%d", i), "broken pipe", fmt.Sprintf("the uploader %d sees a broken pipe", i)))
+		mustPut(t, s,
+			newCard(fmt.Sprintf("k%d", i), "broken pipe", fmt.Sprintf("the uploader %d sees a broken pipe", i)))
 	}
 	s.Close()
 	e := &oneBatch{}

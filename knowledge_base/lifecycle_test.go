@@ -66,14 +66,18 @@ func TestVerifiedAtIsAPersons(t *testing.T) {
 	for _, tt := range []struct {
 		was, is *time.Time
 		refused bool
-	}{{nil, nil, false}, {nil, &one, true}, {&one, &one, false}, {&one, &again, false}, {&one, &two, true}, {&one, nil, false}} {
+	}{
+		{nil, nil, false}, {nil, &one, true}, {&one, &one, false}, {&one, &again, false}, {&one, &two, true},
+		{&one, nil, false},
+	} {
 		old, c := newCard("k1", "one", "first"), newCard("k1", "one", "first")
 		old.VerifiedAt, c.VerifiedAt = tt.was, tt.is
 		if err := verify(c, old, &Change{By: Program}, two); (err != nil) != tt.refused {
 			t.Errorf("from %v to %v: %v", tt.was, tt.is, err)
 		}
 		old.State, c.State = card.Draft, card.Reviewed
-		if err := verify(c, old, &Change{By: Person}, two); err != nil || !tt.refused && tt.is == tt.was && (c.VerifiedAt == nil || !c.VerifiedAt.Equal(two)) {
+		if err := verify(c, old, &Change{By: Person}, two); err != nil ||
+			!tt.refused && tt.is == tt.was && (c.VerifiedAt == nil || !c.VerifiedAt.Equal(two)) {
 			t.Errorf("a review, from %v to %v: %v, %v", tt.was, tt.is, c.VerifiedAt, err)
 		}
 	}

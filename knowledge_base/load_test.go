@@ -46,7 +46,8 @@ func TestWorkGrowsWithCards(t *testing.T) {
 				t.Fatalf("%d cards claim a review, want %d", s.unrecorded, n)
 			}
 			mustPut(t, s, newCard(fmt.Sprintf("new%d", turn), fmt.Sprintf("new topic %d", turn), "text"))
-			if hits, err := s.Search(t.Context(), Query{Text: "topic 7", K: 3, MinEvidence: -1}); err != nil || len(hits) == 0 {
+			if hits, err := s.Search(t.Context(), Query{Text: "topic 7", K: 3, MinEvidence: -1}); err != nil ||
+				len(hits) == 0 {
 				t.Fatalf("%d hits, %v", len(hits), err)
 			}
 			if err := s.Close(); err != nil {

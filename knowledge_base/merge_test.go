@@ -58,7 +58,10 @@ func TestMergeFile(t *testing.T) {
 		for _, list := range []struct {
 			name string
 			n    int
-		}{{"taken", len(out.Paths)}, {"conflict", len(out.Conflicts)}, {"draft", len(out.Drafts)}, {"renamed", len(out.Renamed)}} {
+		}{
+			{"taken", len(out.Paths)}, {"conflict", len(out.Conflicts)}, {"draft", len(out.Drafts)},
+			{"renamed", len(out.Renamed)},
+		} {
 			if list.n > 0 {
 				got = append(got, list.name)
 			}

@@ -26,7 +26,8 @@ func cardFolder(b *testing.B, n int) (string, evalSet) {
 	}
 	for i := range n {
 		d := set.Docs[i%len(set.Docs)]
-		c := newCard(fmt.Sprintf("c%06d", i), fmt.Sprintf("%s %d", d.Title, i), d.Text, set.Docs[(i*7+i/len(set.Docs))%len(set.Docs)].Title)
+		c := newCard(fmt.Sprintf("c%06d", i), fmt.Sprintf("%s %d", d.Title, i), d.Text,
+			set.Docs[(i*7+i/len(set.Docs))%len(set.Docs)].Title)
 		c.Created = day.Add(time.Duration(i) * time.Second)
 		if err := os.WriteFile(filepath.Join(month, folder.FileName(c.Topic, c.ID)), c.Markdown(), durable.FileMode); err != nil {
 			b.Fatal(err)

@@ -26,7 +26,8 @@ func git(t testing.TB, dir string, args ...string) string {
 		}
 		t.Skip("SKIPPED: git is not installed")
 	}
-	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.org"}, args...)...)
+	cmd := exec.Command("git",
+		append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.org"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -101,7 +102,8 @@ func TestGitAgrees(t *testing.T) {
 	git(t, dir, "reset", "-q", "HEAD~1") // a fourth is there, and no commit knows it
 	mustPut(t, s, newCard("k5", "a fifth", "first of a fifth"))
 	clean("")
-	want := []string{"anamnesis: Add card: a fifth", "Ada: Edited by hand: a fourth", "Ada: Edited by hand: 2 cards", "anamnesis: Write anew card: a topic", "Ada: Tell what this is",
+	want := []string{"anamnesis: Add card: a fifth", "Ada: Edited by hand: a fourth", "Ada: Edited by hand: 2 cards",
+		"anamnesis: Write anew card: a topic", "Ada: Tell what this is",
 		"anamnesis: Add card: a third", "Ada: Edited by hand: a topic", "anamnesis: Add card: another", "anamnesis: Add card: a topic"}
 	if got := subjects(t, dir); !slices.Equal(got, want) {
 		t.Errorf("the history says %q,\nwant %q", got, want)
@@ -123,7 +125,8 @@ func TestNothingStaysUncommitted(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		dir := t.TempDir()
 		open := func() *Store {
-			s, err := Open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0})
+			s, err := Open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"},
+				Watch: seed%3 == 0})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +137,8 @@ func TestNothingStaysUncommitted(t *testing.T) {
 		for i := range 18 {
 			s := append(stores, open())[r.IntN(3)]
 			id := fmt.Sprintf("k%d", r.IntN(5))
-			if _, _, err := s.Put(t.Context(), newCard(id, "topic "+id, fmt.Sprintf("text %d", i))); err != nil && !errors.As(err, new(*ConflictError)) {
+			if _, _, err := s.Put(t.Context(), newCard(id, "topic "+id, fmt.Sprintf("text %d", i))); err != nil &&
+				!errors.As(err, new(*ConflictError)) {
 				t.Fatal(err)
 			}
 			if err := s.HistoryError(); err != nil {
@@ -181,7 +185,8 @@ func TestNoteOfCommitHoldsNoOldCard(t *testing.T) {
 // again; the next change commits that all the same.
 func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: true})
+	s, err := Open(dir,
+		&Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +402,8 @@ func TestHistoryBegins(t *testing.T) {
 func TestExactDuplicate(t *testing.T) {
 	s := personStore(t, t.TempDir())
 	mustPut(t, s, newCard("k1", "one", "the same"))
-	out, err := s.Apply(t.Context(), Change{Cards: []*card.Card{newCard("k2", "one", "the same"), newCard("k3", "other", "words")}})
+	out, err := s.Apply(t.Context(),
+		Change{Cards: []*card.Card{newCard("k2", "one", "the same"), newCard("k3", "other", "words")}})
 	if err != nil || !out[0].Rediscovered || out[0].ID != "k1" || out[0].Created || !out[1].Created {
 		t.Errorf("%+v, %v", out, err)
 	}

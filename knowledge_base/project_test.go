@@ -126,8 +126,8 @@ func TestProjectTakesNoId(t *testing.T) {
 	}
 }
 
-// TestReviewsAreTold: what a user reviews is told to others, and a program's change is not. A review that cannot be told
-// counts here, and the user learns that it counts here alone.
+// TestReviewsAreTold: what a user reviews is told to others, and a program's change is not. A review that cannot be
+// told counts here, and the user learns that it counts here alone.
 func TestReviewsAreTold(t *testing.T) {
 	var told, said []string
 	var fault error
@@ -150,7 +150,8 @@ func TestReviewsAreTold(t *testing.T) {
 	}
 	fault = errors.New("the bucket is away")
 	turn(t, s, "k2", card.Reviewed)
-	if c, err := s.Get("k2"); err != nil || c.State != card.Reviewed || len(told) != 2 || len(said) != 1 || !strings.Contains(said[0], "this home only") {
+	if c, err := s.Get("k2"); err != nil || c.State != card.Reviewed || len(told) != 2 || len(said) != 1 ||
+		!strings.Contains(said[0], "this home only") {
 		t.Errorf("%v, %v; told %q, said %q", c, err, told, said)
 	}
 }

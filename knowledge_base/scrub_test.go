@@ -41,7 +41,8 @@ func TestSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found.Done != done || len(found.Files) != 1 || strings.Join(found.Files[0].Kinds, " ") != "name password" || strings.Contains(found.Files[0].Path, "hunter2") ||
+		if found.Done != done || len(found.Files) != 1 || strings.Join(found.Files[0].Kinds, " ") != "name password" ||
+			strings.Contains(found.Files[0].Path, "hunter2") ||
 			len(found.History) == 0 || len(found.Unread) > 0 {
 			t.Errorf("%+v; done: %v", found, done)
 		}
@@ -82,7 +83,8 @@ func TestSecretsNameTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var conflict *ConflictError
-	if _, err := s.RemoveSecrets(t.Context()); !errors.As(err, &conflict) || !strings.Contains(err.Error(), "move it away") {
+	if _, err := s.RemoveSecrets(t.Context()); !errors.As(err, &conflict) ||
+		!strings.Contains(err.Error(), "move it away") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(path); err != nil {

@@ -372,7 +372,8 @@ func TestSearchByID(t *testing.T) {
 func TestContradictionBothWays(t *testing.T) {
 	for _, asked := range []string{"sqlite busy timeout writer", "journal mode of the network share"} {
 		s := openStore(t, t.TempDir())
-		mustPut(t, s, newCard("k1", "sqlite busy timeout", "two writers lock sqlite: set a busy timeout for each writer"))
+		mustPut(t, s,
+			newCard("k1", "sqlite busy timeout", "two writers lock sqlite: set a busy timeout for each writer"))
 		against := newCard("k2", "journal mode of the network share", "the journal mode on the network share is delete")
 		against.Contradicts = []string{"k1"}
 		mustPut(t, s, against)
@@ -400,7 +401,8 @@ func TestContradictionBothWays(t *testing.T) {
 		}
 		back.Contradicts = nil
 		mustPut(t, s, back)
-		if hits, err := s.Search(t.Context(), Query{Text: asked, K: 1}); err != nil || len(hits) != 1 || hits[0].Contradicts != nil {
+		if hits, err := s.Search(t.Context(), Query{Text: asked, K: 1}); err != nil || len(hits) != 1 ||
+			hits[0].Contradicts != nil {
 			t.Errorf("%q, taken back: %+v, %v", asked, hits, err)
 		}
 	}

@@ -84,11 +84,13 @@ func TestPutAgain(t *testing.T) {
 	}
 
 	// A repeated pass that says it otherwise: replaced, the old text kept.
-	if p, created, err := s.Put(t.Context(), newCard("k1", "another topic", "second")); err != nil || created || p != path {
+	if p, created, err := s.Put(t.Context(), newCard("k1", "another topic", "second")); err != nil ||
+		created || p != path {
 		t.Fatalf("other lesson: %s, %v, %v", p, created, err)
 	}
 	revs, err := s.History(t.Context(), "k1")
-	if err != nil || len(revs) != 2 || revs[0].Message != "Write anew card: another topic" || !strings.Contains(revs[0].Diff, "\n-- **Issue**: first\n") {
+	if err != nil || len(revs) != 2 || revs[0].Message != "Write anew card: another topic" ||
+		!strings.Contains(revs[0].Diff, "\n-- **Issue**: first\n") {
 		t.Fatalf("history %+v, %v", revs, err)
 	}
 
@@ -99,11 +101,13 @@ func TestPutAgain(t *testing.T) {
 	}
 	c.State = card.Reviewed
 	mustPut(t, s, c)
-	if p, created, err := s.Put(t.Context(), newCard("k1", "another topic", "second")); err != nil || created || p != path {
+	if p, created, err := s.Put(t.Context(), newCard("k1", "another topic", "second")); err != nil ||
+		created || p != path {
 		t.Errorf("same lesson after review: %v, %v", created, err)
 	}
 	var conflict *ConflictError
-	if _, _, err := s.Put(t.Context(), newCard("k1", "third", "third")); !errors.As(err, &conflict) || conflict.Path != path {
+	if _, _, err := s.Put(t.Context(), newCard("k1", "third", "third")); !errors.As(err, &conflict) ||
+		conflict.Path != path {
 		t.Errorf("other lesson after review: %v, want a conflict", err)
 	}
 	if c, err := s.Get("k1"); err != nil || c.State != card.Reviewed || c.Topic != "another topic" {
@@ -140,7 +144,8 @@ func TestPutNeverOverwritesAHandEdit(t *testing.T) {
 	}
 	c.State = card.Reviewed
 	mustPut(t, s, c)
-	if now, err := os.ReadFile(path); err != nil || !strings.Contains(string(now), "A user's remark.") || !strings.Contains(string(now), "state: reviewed") {
+	if now, err := os.ReadFile(path); err != nil || !strings.Contains(string(now), "A user's remark.") ||
+		!strings.Contains(string(now), "state: reviewed") {
 		t.Errorf("%s, %v", now, err)
 	}
 	// A file broken by hand is left alone, too.
@@ -179,11 +184,12 @@ func TestBrokenCardsAreListedAndLeftAlone(t *testing.T) {
 	}
 	good := string(newCard("k1", "good", "x").Markdown())
 	files := map[string]string{
-		filepath.Join(month, "a-k1.md"):     good,
-		filepath.Join(month, "b-k1.md"):     good, // the same id again
-		filepath.Join(month, "broken.md"):   "---\ntype: knowledge_card\ntopic: [\n---\n",
-		filepath.Join(month, "huge.md"):     strings.Repeat("x", card.MaxBytes+1),
-		filepath.Join(month, "noid.md"):     "---\ntype: knowledge_card\ntopic: t\nsource_task: s\n---\n- **Issue**: x\n",
+		filepath.Join(month, "a-k1.md"):   good,
+		filepath.Join(month, "b-k1.md"):   good, // the same id again
+		filepath.Join(month, "broken.md"): "---\ntype: knowledge_card\ntopic: [\n---\n",
+		filepath.Join(month, "huge.md"):   strings.Repeat("x", card.MaxBytes+1),
+		filepath.Join(month,
+			"noid.md"): "---\ntype: knowledge_card\ntopic: t\nsource_task: s\n---\n- **Issue**: x\n",
 		filepath.Join(month, "readme.txt"):  "not a card",
 		filepath.Join(dir, "README.md"):     "not a card",
 		filepath.Join(dir, "notes", "x.md"): "not a card",
@@ -337,7 +343,8 @@ func TestPutFaults(t *testing.T) {
 					if err != nil && !errors.Is(err, errFault) {
 						t.Errorf("error %v does not name the fault", err)
 					}
-					if temps, _ := filepath.Glob(filepath.Join(dir, "*", durable.TempPrefix+"*")); !crash && len(temps) > 0 {
+					if temps, _ := filepath.Glob(filepath.Join(dir, "*", durable.TempPrefix+"*")); !crash &&
+						len(temps) > 0 {
 						t.Errorf("a failed put left %v", temps)
 					}
 					again := openStore(t, dir)

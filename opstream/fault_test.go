@@ -29,7 +29,8 @@ func TestDiskFull(t *testing.T) {
 			}
 			return size, nil
 		}
-		_, err := l.Append(t.Context(), Entry{Kind: "b", Body: []byte(`{"n":2}`)}, Entry{Kind: "c", Body: []byte(`{"n":3}`)})
+		_, err := l.Append(t.Context(), Entry{Kind: "b", Body: []byte(`{"n":2}`)},
+			Entry{Kind: "c", Body: []byte(`{"n":3}`)})
 		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrPoisoned) {
 			t.Fatalf("part %d: Append = %v", part, err)
 		}

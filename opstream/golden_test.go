@@ -24,7 +24,8 @@ func TestV1(t *testing.T) {
 		if len(body) > 200 {
 			body = fmt.Sprintf("%d bytes", len(body))
 		}
-		fmt.Fprintf(&got, "%d %d %s %s %d %d %q %v\n", rec.Seq, rec.Ack, rec.Time.Format(wire.TimeLayout), rec.Kind, rec.Step, rec.Tok, body, rec.Durable)
+		fmt.Fprintf(&got, "%d %d %s %s %d %d %q %v\n", rec.Seq, rec.Ack, rec.Time.Format(wire.TimeLayout), rec.Kind,
+			rec.Step, rec.Tok, body, rec.Durable)
 	}
 	want, err := os.ReadFile(filepath.Join(dir, "want.txt"))
 	if err != nil {
@@ -34,7 +35,8 @@ func TestV1(t *testing.T) {
 		t.Errorf("read\n%s\nwant\n%s", got.String(), want)
 	}
 	rep, err := Verify(t.Context(), dir)
-	if err != nil || rep.Has(SeverityCorrupt) || rep.Has(SeverityTorn) || rep.Segments != 2 || rep.Blobs != 2 || !rep.Sealed {
+	if err != nil || rep.Has(SeverityCorrupt) || rep.Has(SeverityTorn) || rep.Segments != 2 ||
+		rep.Blobs != 2 || !rep.Sealed {
 		t.Errorf("Verify = %+v, %v", rep, err)
 	}
 }

@@ -99,7 +99,8 @@ func TestModel(t *testing.T) {
 						Step: rapid.IntRange(0, wire.MaxNumber).Draw(t, "step"),
 						Tok:  rapid.IntRange(0, wire.MaxNumber).Draw(t, "tok"),
 					}
-					body, err := json.Marshal(map[string]string{rapid.String().Draw(t, "key"): rapid.String().Draw(t, "value")})
+					body, err := json.Marshal(
+						map[string]string{rapid.String().Draw(t, "key"): rapid.String().Draw(t, "value")})
 					if err != nil {
 						t.Fatal(err)
 					}

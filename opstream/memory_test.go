@@ -60,7 +60,8 @@ func TestOpenMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d records, snapshot used %s: %.1f MiB, the limit is %.1f", records, m[2], float64(peak)/1024, float64(limit)/(1<<20))
+		t.Logf("%d records, snapshot used %s: %.1f MiB, the limit is %.1f", records, m[2], float64(peak)/1024,
+			float64(limit)/(1<<20))
 		if string(m[2]) != strconv.FormatBool(version != "") {
 			t.Errorf("snapshot used: %s", m[2])
 		}

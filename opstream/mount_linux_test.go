@@ -42,7 +42,8 @@ func mounted(t *testing.T, mount func(t *testing.T, dir string) error, instead f
 		})
 		return dir, true
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprint("-nightly=", *nightly))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v",
+		fmt.Sprint("-nightly=", *nightly))
 	cmd.Env = append(os.Environ(), insideMount+"=1", "TMPDIR="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
@@ -126,7 +127,8 @@ func fullDisk(t *testing.T, disk smallDisk) {
 		disk.fill(t, (8+round%5*9)*4096)
 		for i := 0; ; i++ {
 			// Some are small, some larger than a page, some are blobs.
-			body := fmt.Sprintf(`{"n":%d,"i":%d,"pad":"%s"}`, round, i, strings.Repeat("x", (round*7919+i*104729)%(wire.MaxInlineBytes*5/4)))
+			body := fmt.Sprintf(`{"n":%d,"i":%d,"pad":"%s"}`, round, i,
+				strings.Repeat("x", (round*7919+i*104729)%(wire.MaxInlineBytes*5/4)))
 			_, err := l.Append(t.Context(), Entry{Kind: "k", Body: []byte(body)})
 			if err == nil {
 				want = append(want, body)
@@ -148,7 +150,8 @@ func fullDisk(t *testing.T, disk smallDisk) {
 			l = mustOpen(t, dir, o)
 		}
 	}
-	t.Logf("the disk was full %d times, %d appends refused, no part of a line left, and each time the log went on", rounds, refused)
+	t.Logf("the disk was full %d times, %d appends refused, no part of a line left, and each time the log went on",
+		rounds, refused)
 }
 
 // fillDisk writes zeros until there is no space left, and frees some bytes

@@ -361,7 +361,8 @@ func TestBlobDamage(t *testing.T) {
 	l := mustOpenDisk(t, d)
 	big := func(c string) []byte { return []byte(`{"a":"` + strings.Repeat(c, wire.MaxInlineBytes) + `"}`) }
 	mustAppend(t, l, Entry{Kind: "gone", Body: big("x")}, Entry{Kind: "rotten", Body: big("y")},
-		Entry{Kind: "short", Body: big("z")}, Entry{Kind: "whole", Body: big("w")}, Entry{Kind: "again", Body: big("w")})
+		Entry{Kind: "short", Body: big("z")}, Entry{Kind: "whole", Body: big("w")},
+		Entry{Kind: "again", Body: big("w")})
 	blobs := 0
 	for path, n := range d.names {
 		if n.dir || !strings.HasPrefix(path, "/log/blobs/sha256/") {
@@ -390,7 +391,10 @@ func TestBlobDamage(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %d %v", rec.Kind, len(rec.Body), errors.Is(err, wire.ErrCorrupt)))
 	}
 	n := len(big("w"))
-	want := []string{"gone 0 true", "rotten 0 true", "short 0 true", fmt.Sprintf("whole %d false", n), fmt.Sprintf("again %d false", n)}
+	want := []string{
+		"gone 0 true", "rotten 0 true", "short 0 true", fmt.Sprintf("whole %d false", n),
+		fmt.Sprintf("again %d false", n),
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("read %v, want %v", got, want)
 	}

@@ -32,7 +32,8 @@ func TestRewrite(t *testing.T) {
 	}
 	mustOpenDisk(t, d)
 	note := len(d.names[path].data) - end
-	want := []string{fmt.Sprint("truncate ", end), fmt.Sprint("write ", end-first), "sync 0", fmt.Sprint("write ", note), "sync 0"}
+	want := []string{fmt.Sprint("truncate ", end), fmt.Sprint("write ", end-first), "sync 0",
+		fmt.Sprint("write ", note), "sync 0"}
 	if !slices.Equal(did, want) {
 		t.Errorf("opening did %q to the segment, want %q: cut, the last batch, sync, the note, sync", did, want)
 	}
@@ -153,7 +154,8 @@ func FuzzSegment(f *testing.F) {
 			t.Fatalf("opening again: recovered %v, %v", l.Recovered(), err)
 		}
 		for name := range d.names { // what was cut off is kept
-			if torn, ok := parseTornName(strings.TrimPrefix(name, "/log/")); ok && !bytes.Equal(before[torn.Offset:], d.names[name].data) {
+			if torn, ok := parseTornName(strings.TrimPrefix(name, "/log/")); ok &&
+				!bytes.Equal(before[torn.Offset:], d.names[name].data) {
 				t.Fatalf("%s does not hold what was cut off", name)
 			}
 		}

@@ -108,7 +108,8 @@ func TestSalvageRefusesPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, to := range []string{
-		dir, filepath.Join(dir, "in"), filepath.Join(dir, "ops", "in"), t.TempDir(), link, filepath.Join(link, "in"), part,
+		dir, filepath.Join(dir, "in"), filepath.Join(dir, "ops", "in"), t.TempDir(), link,
+		filepath.Join(link, "in"), part,
 		filepath.Join(t.TempDir(), "no", "parent"),
 	} {
 		if _, err := Salvage(t.Context(), dir, to); !errors.Is(err, wire.ErrInvalid) {

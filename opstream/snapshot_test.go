@@ -36,7 +36,8 @@ func reading(l *Log) string {
 	seq, hash := l.Last()
 	fmt.Fprintf(&out, "%d %x %v %v\n", seq, hash, l.Recovered(), l.scan.Cur)
 	for rec, err := range l.Since(0) {
-		fmt.Fprintf(&out, "%d %d %s %s %d %d %s %x %v\n", rec.Seq, rec.Ack, rec.Time, rec.Kind, rec.Step, rec.Tok, rec.Body, rec.Prev, err)
+		fmt.Fprintf(&out, "%d %d %s %s %d %d %s %x %v\n", rec.Seq, rec.Ack, rec.Time, rec.Kind, rec.Step, rec.Tok,
+			rec.Body, rec.Prev, err)
 	}
 	return out.String()
 }
@@ -84,7 +85,8 @@ func TestSnapshot(t *testing.T) {
 			rt.Fatal(err)
 		}
 		resumed := mustResume(t, d)
-		if fold, at, ok := resumed.Folded(); string(fold) != "the fold" || at != seq || !ok || resumed.SnapshotRefused() != nil {
+		if fold, at, ok := resumed.Folded(); string(fold) != "the fold" || at != seq || !ok ||
+			resumed.SnapshotRefused() != nil {
 			rt.Fatalf("Folded = %q, %d, %v; refused: %v", fold, at, ok, resumed.SnapshotRefused())
 		}
 		if got, want := reading(resumed), reading(whole); got != want {
@@ -105,7 +107,8 @@ func TestSnapshot(t *testing.T) {
 		if err := resumed.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		if rep, err := verify(context.Background(), d, "/log"); err != nil || rep.Has(SeverityCorrupt) || noted(&rep, segments.SnapshotName) {
+		if rep, err := verify(context.Background(), d, "/log"); err != nil || rep.Has(SeverityCorrupt) ||
+			noted(&rep, segments.SnapshotName) {
 			rt.Fatalf("Verify = %+v, %v", rep, err)
 		}
 	})
@@ -489,7 +492,8 @@ func FuzzSnapshot(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was decoded does not decode: %v", err)
 		}
-		if err := c2.Idx.Differs(&c.Idx); err != nil || !bytes.Equal(c.Fold, c2.Fold) || c.Version != c2.Version || c.Cur.Off != c2.Cur.Off {
+		if err := c2.Idx.Differs(&c.Idx); err != nil || !bytes.Equal(c.Fold, c2.Fold) || c.Version != c2.Version ||
+			c.Cur.Off != c2.Cur.Off {
 			t.Fatalf("%v: %+v, then %+v", err, c, c2)
 		}
 	})

@@ -19,7 +19,8 @@ func TestTornName(t *testing.T) {
 	seg := strings.Repeat("0", segments.Digits-1) + "7"
 	for _, bad := range []string{
 		"", seg + "-120-ab" + tornSuffix, tornPrefix + seg + "-120-ab", tornPrefix + seg + "-120" + tornSuffix,
-		tornPrefix + seg + "-120-ab-c" + tornSuffix, tornPrefix + seg + "--120-ab" + tornSuffix, tornPrefix + seg + "-x-ab" + tornSuffix,
+		tornPrefix + seg + "-120-ab-c" + tornSuffix, tornPrefix + seg + "--120-ab" + tornSuffix,
+		tornPrefix + seg + "-x-ab" + tornSuffix,
 		tornPrefix + seg + "-99999999999999999999-ab" + tornSuffix, tornPrefix + "7-120-ab" + tornSuffix,
 		tornPrefix + strings.Repeat("0", segments.Digits) + "-120-ab" + tornSuffix,
 	} {

@@ -72,7 +72,8 @@ func TestVerifyLostEnd(t *testing.T) {
 		t.Errorf("all that the snapshot knows of: %s", got)
 	}
 	keepLines(t, dir, 3, "")
-	if got := findings(t, dir); !strings.HasPrefix(got, "corrupt: ") || !strings.Contains(got, "up to seq 4, which were durable, and the stream ends with 3") {
+	if got := findings(t, dir); !strings.HasPrefix(got, "corrupt: ") ||
+		!strings.Contains(got, "up to seq 4, which were durable, and the stream ends with 3") {
 		t.Errorf("without its end: %q", got)
 	}
 }

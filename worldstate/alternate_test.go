@@ -52,11 +52,13 @@ func TestAlternate(t *testing.T) {
 	pack.Stdin = strings.NewReader(kept.String())
 	name, err := pack.Output()
 	must(err)
-	must(os.WriteFile(filepath.Join(store, "objects", "pack", "pack-"+strings.TrimSpace(string(name))+".keep"), []byte("anamnesis"), 0o644))
+	must(os.WriteFile(filepath.Join(store, "objects", "pack", "pack-"+strings.TrimSpace(string(name))+".keep"),
+		[]byte("anamnesis"), 0o644))
 	for _, p := range packs {
 		must(os.Remove(p))
 	}
-	must(os.WriteFile(filepath.Join(store, "objects", "info", "alternates"), []byte(filepath.Join(dir, ".git", "objects")+"\n"), 0o644))
+	must(os.WriteFile(filepath.Join(store, "objects", "info", "alternates"),
+		[]byte(filepath.Join(dir, ".git", "objects")+"\n"), 0o644))
 
 	w = open()
 	must(w.Has(t.Context(), first.ID))

@@ -25,7 +25,8 @@ func (b *bench) packs() int {
 	for _, e := range list {
 		ext[filepath.Ext(e.Name())]++
 	}
-	if ext[".pack"] != ext[".idx"] || ext[objects.KeepExt] > ext[".pack"] || len(list) != 2*ext[".pack"]+ext[objects.KeepExt] {
+	if ext[".pack"] != ext[".idx"] || ext[objects.KeepExt] > ext[".pack"] ||
+		len(list) != 2*ext[".pack"]+ext[objects.KeepExt] {
 		b.Fatalf("debris among the packs: %v", list)
 	}
 	return ext[".pack"]

@@ -289,8 +289,12 @@ func TestEditDuringRestore(t *testing.T) {
 	b.write("removed", "2")
 	b.must(os.Remove(b.path("fresh")))
 	res := b.jump(first.ID)
-	want := []Skip{{Path: "removed", Reason: gitfmt.KeepRaced}, {Path: "changed", Reason: gitfmt.KeepRaced}, {Path: "fresh", Reason: gitfmt.KeepRaced}}
-	if fmt.Sprint(res.Kept) != fmt.Sprint(want) || res.Exact || fmt.Sprint(res.Written) != "[other]" || len(res.Deleted) != 0 {
+	want := []Skip{
+		{Path: "removed", Reason: gitfmt.KeepRaced}, {Path: "changed", Reason: gitfmt.KeepRaced},
+		{Path: "fresh", Reason: gitfmt.KeepRaced},
+	}
+	if fmt.Sprint(res.Kept) != fmt.Sprint(want) || res.Exact || fmt.Sprint(res.Written) != "[other]" ||
+		len(res.Deleted) != 0 {
 		t.Errorf("%+v", res)
 	}
 	for _, p := range []string{"changed", "removed", "fresh"} {

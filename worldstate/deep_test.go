@@ -76,7 +76,8 @@ func TestTooDeep(t *testing.T) {
 				t.Fatalf("complete %v, skipped %d", deep.Complete, len(deep.Skipped))
 			}
 			left := deep.Skipped[0].Path
-			if n := strings.Count(left, "/") + 1; len(left) > MaxPathBytes || n > MaxDepth || n != MaxDepth && len(left) < MaxPathBytes-2*tree.MaxNameBytes-2 {
+			if n := strings.Count(left, "/") + 1; len(left) > MaxPathBytes || n > MaxDepth ||
+				n != MaxDepth && len(left) < MaxPathBytes-2*tree.MaxNameBytes-2 {
 				t.Errorf("left out at %d levels and %d bytes", n, len(left))
 			}
 			held := strings.Join(names[:10], "/") + "/f"

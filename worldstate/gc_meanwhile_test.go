@@ -202,7 +202,8 @@ func TestPushWhileCollecting(t *testing.T) {
 	b.gc(&GCOptions{Hook: func(at string) {
 		switch {
 		case at == "gathered" && keep == "":
-			out, err := exec.Command("sh", "-c", fmt.Sprintf("git --git-dir='%s' index-pack --keep=push --fix-thin --stdin < '%s'", b.store, pack)).Output()
+			out, err := exec.Command("sh", "-c", fmt.Sprintf(
+				"git --git-dir='%s' index-pack --keep=push --fix-thin --stdin < '%s'", b.store, pack)).Output()
 			b.must(err)
 			keep = strings.TrimPrefix(strings.TrimSpace(string(out)), "keep\t")
 			b.write("news", "so that something is written with the lock held")

@@ -42,7 +42,8 @@ func (b *bench) history(n int, r *rand.Rand) []ID {
 			data, _ := os.ReadFile(b.path(name))
 			lines := strings.Split(string(data), "\n")
 			for len(lines) < 400 {
-				lines = append(lines, fmt.Sprintf("\tx%d := f(%d, %q)", r.IntN(1000), r.IntN(1e6), fmt.Sprint(r.Uint64())))
+				lines = append(lines,
+					fmt.Sprintf("\tx%d := f(%d, %q)", r.IntN(1000), r.IntN(1e6), fmt.Sprint(r.Uint64())))
 			}
 			lines[r.IntN(len(lines))] = fmt.Sprintf("\t// step %d of %d", i, r.Uint64())
 			b.write(name, strings.Join(lines, "\n"))
@@ -70,7 +71,8 @@ func TestGC(t *testing.T) {
 	}
 	dry := b.gc(&GCOptions{DryRun: true})
 	r := b.gc(nil)
-	if b.packs() != 1 || r.BytesAfter >= r.BytesBefore/2 || r.BytesAfter > dry.BytesAfter || dry.BytesBefore != r.BytesBefore {
+	if b.packs() != 1 || r.BytesAfter >= r.BytesBefore/2 || r.BytesAfter > dry.BytesAfter ||
+		dry.BytesBefore != r.BytesBefore {
 		t.Errorf("dry %+v, then %+v", dry, r)
 	}
 	if b.w.objects.Refresh(); b.w.objects.Has(gitfmt.HashObject(gitfmt.BlobObject, []byte("no ref names it"))) {
@@ -158,7 +160,8 @@ func TestGCKeepsFirstFiles(t *testing.T) {
 	b.must(os.Mkdir(b.dir, 0o755))
 	b.write("mine", "2")
 	b.open(&Options{Task: "t", Moved: []string{moved}})
-	res, err := b.w.RestoreTo(context.Background(), first.ID, RestoreOptions{PlanOptions: PlanOptions{OverwriteEdits: true}})
+	res, err := b.w.RestoreTo(context.Background(), first.ID,
+		RestoreOptions{PlanOptions: PlanOptions{OverwriteEdits: true}})
 	b.must(err)
 	b.write("theirs", "3")
 	_, err = b.w.Save(context.Background(), SaveOptions{Parent: first.ID, Ref: "2"})

@@ -28,7 +28,8 @@ func TestGCRefusesGitsWork(t *testing.T) {
 	} {
 		packs := b.packs()
 		c.do()
-		if _, err := GC(b.Context(), b.store, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) || b.packs() != packs {
+		if _, err := GC(b.Context(), b.store, nil); !errors.Is(err, ErrRefused) ||
+			!strings.Contains(err.Error(), name) || b.packs() != packs {
 			t.Errorf("%s: %v; %d packs, were %d", name, err, b.packs(), packs)
 		}
 		c.undo()
@@ -70,14 +71,17 @@ func TestRefsOfUser(t *testing.T) {
 			t.Errorf("beside %s: %+v", ref, r)
 		}
 		packs := b.packs()
-		if _, err := GC(b.Context(), b.store, drop); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), object) || !strings.HasSuffix(err.Error(), helps) || b.packs() != packs {
+		if _, err := GC(b.Context(), b.store, drop); !errors.Is(err, gitfmt.ErrCorrupt) ||
+			!strings.Contains(err.Error(), object) || !strings.HasSuffix(err.Error(), helps) || b.packs() != packs {
 			t.Errorf("%s: %v; want %q, and at the end %q", ref, err, object, helps)
 		}
 	}
 	b.inStore("tag", "-a", "-m", "this one", "step", string(first))
-	refused("refs/tags/step", b.inStore("rev-parse", "step"), "'git --git-dir="+b.store+" update-ref -d refs/tags/step' removes that ref")
+	refused("refs/tags/step", b.inStore("rev-parse", "step"),
+		"'git --git-dir="+b.store+" update-ref -d refs/tags/step' removes that ref")
 	b.inStore("update-ref", "-d", "refs/tags/step")
-	b.inStore("update-index", "--add", "--cacheinfo", "160000,"+gitfmt.Hash{9}.String()+",sub") // a submodule is no object of the store
+	// a submodule is no object of the store
+	b.inStore("update-index", "--add", "--cacheinfo", "160000,"+gitfmt.Hash{9}.String()+",sub")
 	own := b.inStore("commit-tree", "-m", "mine", "-p", string(first), b.inStore("write-tree"))
 	b.must(os.Remove(filepath.Join(b.store, "index")))
 	b.inStore("branch", "own", own)

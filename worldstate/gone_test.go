@@ -131,7 +131,8 @@ func TestSubsetOfLost(t *testing.T) {
 	b.write("a", "by hand")
 	plan, err := b.w.Plan(ctx, first, nil)
 	b.must(err)
-	if plan.Lost || fmt.Sprint(plan.Write) != "[d/c e]" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{Path: "a", Reason: gitfmt.KeepEdited}}) {
+	if plan.Lost || fmt.Sprint(plan.Write) != "[d/c e]" ||
+		fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{Path: "a", Reason: gitfmt.KeepEdited}}) {
 		t.Errorf("%+v", plan)
 	}
 }

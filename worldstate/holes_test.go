@@ -91,7 +91,12 @@ func TestFileLimit(t *testing.T) {
 		}
 	}
 	first := b.save()
-	if first.Complete || fmt.Sprint(first.Skipped) != fmt.Sprint([]Skip{{Path: "gone", Reason: scan.ReasonTooLarge + "10 bytes"}, {Path: "shrinks", Reason: scan.ReasonTooLarge + "10 bytes"}, {Path: "stays", Reason: scan.ReasonTooLarge + "10 bytes"}}) {
+	if first.Complete ||
+		fmt.Sprint(first.Skipped) != fmt.Sprint([]Skip{
+			{Path: "gone", Reason: scan.ReasonTooLarge + "10 bytes"},
+			{Path: "shrinks", Reason: scan.ReasonTooLarge + "10 bytes"},
+			{Path: "stays", Reason: scan.ReasonTooLarge + "10 bytes"},
+		}) {
 		t.Fatalf("%+v", first)
 	}
 	b.write("grows", large)
@@ -125,7 +130,8 @@ func TestFileLimit(t *testing.T) {
 		t.Fatalf("%+v", third.Skipped)
 	}
 	b.jump(first.ID)
-	holds("back without a limit", map[string]string{"grows": small, "shrinks": small, "new": "", "stays": large, "other": "1"})
+	holds("back without a limit",
+		map[string]string{"grows": small, "shrinks": small, "new": "", "stays": large, "other": "1"})
 	b.must(b.w.Sync())
 	b.w.Close()
 	b.open(o)

@@ -31,7 +31,10 @@ func TestIgnoredSurvive(t *testing.T) {
 			t.Errorf("%s is gone", p)
 		}
 	}
-	want := []Skip{{Path: ".env", Reason: gitfmt.KeepIgnoredNow}, {Path: "node_modules/", Reason: gitfmt.KeepIgnoredNow}, {Path: "out", Reason: gitfmt.KeepIgnoredNow}}
+	want := []Skip{
+		{Path: ".env", Reason: gitfmt.KeepIgnoredNow}, {Path: "node_modules/", Reason: gitfmt.KeepIgnoredNow},
+		{Path: "out", Reason: gitfmt.KeepIgnoredNow},
+	}
 	if fmt.Sprint(res.Kept) != fmt.Sprint(want) || res.Exact {
 		t.Errorf("kept %v exact %v, want %v", res.Kept, res.Exact, want)
 	}
@@ -134,7 +137,8 @@ func TestSplitIndex(t *testing.T) {
 	worldtest.Git(t, b.dir, "update-index", "--split-index")
 	b.write(".gitignore", "*.log\n")
 	s := b.save()
-	if len(s.Notes) != 1 || s.Notes[0].Path != ".git/index" || !strings.Contains(s.Notes[0].Reason, "'git update-index --no-split-index'") {
+	if len(s.Notes) != 1 || s.Notes[0].Path != ".git/index" ||
+		!strings.Contains(s.Notes[0].Reason, "'git update-index --no-split-index'") {
 		t.Errorf("notes are %+v", s.Notes)
 	}
 	b.holdsPaths("a split index", s.ID, map[string]bool{"in.log": false})
@@ -152,8 +156,12 @@ func TestRequestedPathsExplained(t *testing.T) {
 	first := b.save()
 	b.write("changed", "1")
 	b.save()
-	plan, err := b.w.Plan(context.Background(), first.ID, &PlanOptions{Paths: []string{"same", "sub", "x.log", "changed"}})
-	want := []Skip{{Path: "same", Reason: gitfmt.SameAsTarget}, {Path: "sub", Reason: gitfmt.SameAsTarget}, {Path: "x.log", Reason: gitfmt.NeverHeld}}
+	plan, err := b.w.Plan(context.Background(), first.ID,
+		&PlanOptions{Paths: []string{"same", "sub", "x.log", "changed"}})
+	want := []Skip{
+		{Path: "same", Reason: gitfmt.SameAsTarget}, {Path: "sub", Reason: gitfmt.SameAsTarget},
+		{Path: "x.log", Reason: gitfmt.NeverHeld},
+	}
 	if err != nil || fmt.Sprint(plan.Unchanged) != fmt.Sprint(want) || fmt.Sprint(plan.Delete) != "[changed]" {
 		t.Errorf("%v, %v, %v; want %v", plan.Unchanged, plan.Delete, err, want)
 	}

@@ -239,7 +239,8 @@ func TestDryRunWritesNothing(t *testing.T) {
 		if !killed {
 			continue
 		}
-		if r := b.gc(nil); r.Snapshots != dry.Snapshots || r.Objects != dry.Objects || r.BytesBefore != dry.BytesBefore {
+		if r := b.gc(nil); r.Snapshots != dry.Snapshots || r.Objects != dry.Objects ||
+			r.BytesBefore != dry.BytesBefore {
 			t.Errorf("found %+v, done %+v", dry, r)
 		}
 	}

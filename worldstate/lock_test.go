@@ -44,7 +44,8 @@ func TestLockReplaced(t *testing.T) {
 	b.save()
 	b.must(b.w.lockStore(t.Context(), 0))
 	defer b.w.lock.Release()
-	if _, err := fsys.AcquireLock(t.Context(), b.store, fsys.WriterLock, 0); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+	if _, err := fsys.AcquireLock(t.Context(), b.store, fsys.WriterLock, 0); !errors.Is(err, ErrLocked) ||
+		!strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 		t.Errorf("the new lock while it is held: %v", err)
 	}
 }

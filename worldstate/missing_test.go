@@ -54,7 +54,8 @@ func TestSnapshotLost(t *testing.T) {
 				b.must(b.w.Close())
 				b.open(nil)
 			}
-			if _, err := b.w.Plan(b.Context(), lost, nil); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "restore that snapshot from a backup") {
+			if _, err := b.w.Plan(b.Context(), lost, nil); !errors.Is(err, gitfmt.ErrCorrupt) ||
+				!strings.Contains(err.Error(), "restore that snapshot from a backup") {
 				t.Errorf("a plan to what is lost: %v", err)
 			}
 			s := b.save()
@@ -71,7 +72,8 @@ func TestSnapshotLost(t *testing.T) {
 			b.hasAll(ids)
 			log, err := b.w.Log(b.Context())
 			b.must(err)
-			if i := slices.IndexFunc(log, func(c Commit) bool { return c.ID == lost }); len(log) != 4 || i < 0 || log[i].Missing != "not in the store" {
+			if i := slices.IndexFunc(log, func(c Commit) bool { return c.ID == lost }); len(log) != 4 || i < 0 ||
+				log[i].Missing != "not in the store" {
 				t.Errorf("the log: %+v", log)
 			}
 		})
@@ -141,7 +143,8 @@ func TestRestoreAfterLoss(t *testing.T) {
 			}
 		}
 		b.must(err)
-		if got := look(t, b.dir); len(res.Kept) != 1 || res.Kept[0] != (Skip{Path: "f", Reason: gitfmt.KeepEdited}) || len(res.Written) != 0 {
+		if got := look(t, b.dir); len(res.Kept) != 1 || res.Kept[0] != (Skip{Path: "f", Reason: gitfmt.KeepEdited}) ||
+			len(res.Written) != 0 {
 			t.Errorf("planned %v: %+v, and there stands %v", planned, res, got)
 		}
 		b.must(b.w.Has(b.Context(), res.Source))
@@ -167,7 +170,8 @@ func TestGCAfterLoss(t *testing.T) {
 	before := b.packs()
 	for _, o := range []*GCOptions{nil, {DryRun: true}} {
 		_, err := GC(b.Context(), b.store, o)
-		want := fmt.Sprintf("%scli/3 names it; restore it from a backup of %s; nothing is collected until then", refs.TaskPrefix, b.store)
+		want := fmt.Sprintf("%scli/3 names it; restore it from a backup of %s; nothing is collected until then",
+			refs.TaskPrefix, b.store)
 		if !errors.Is(err, gitfmt.ErrCorrupt) || !strings.HasSuffix(err.Error(), want) || b.packs() != before {
 			t.Fatalf("a collection: %v, want %q; %d packs, were %d", err, want, b.packs(), before)
 		}

@@ -73,7 +73,8 @@ func TestNestedExclude(t *testing.T) {
 			check("again one", false, false, true)
 			b.must(os.Rename(b.path("in/er"), b.path("in/moved")))
 			s := b.agreesNested("moved")
-			b.holdsPaths("moved", s.ID, map[string]bool{"in/moved/code": true, "in/moved/out.tmp": false, "in/moved/run.log": true})
+			b.holdsPaths("moved", s.ID,
+				map[string]bool{"in/moved/code": true, "in/moved/out.tmp": false, "in/moved/run.log": true})
 			b.fsck()
 		})
 	}

@@ -41,12 +41,14 @@ func TestOldPacks(t *testing.T) {
 	restoreAll := func(when string) {
 		t.Helper()
 		for _, s := range steps {
-			r, err := b.w.RestoreTo(b.Context(), ID(s.id), RestoreOptions{PlanOptions: PlanOptions{OtherWorld: true, OverwriteEdits: true}})
+			r, err := b.w.RestoreTo(b.Context(), ID(s.id),
+				RestoreOptions{PlanOptions: PlanOptions{OtherWorld: true, OverwriteEdits: true}})
 			if b.must(err); !r.Exact {
 				t.Errorf("%s: %s is not exact: %+v", when, s.id, r.Kept)
 			}
 			want := t.TempDir()
-			files := map[string]string{"a.txt": s.text, "sub/long.txt": s.long, "git~1": "x", ".gitignore": "*.log\n.env\n"}
+			files := map[string]string{"a.txt": s.text, "sub/long.txt": s.long, "git~1": "x",
+				".gitignore": "*.log\n.env\n"}
 			if s.later {
 				files["new/n"] = "n\n"
 			} else {
@@ -62,7 +64,8 @@ func TestOldPacks(t *testing.T) {
 			if !s.later {
 				b.must(os.Chmod(filepath.Join(want, "run.sh"), 0o755))
 			}
-			worldtest.RequireEqual(t, worldtest.Snapshot(t, b.dir).Whats(), worldtest.Snapshot(t, want).Whats(), when+", "+s.id)
+			worldtest.RequireEqual(t, worldtest.Snapshot(t, b.dir).Whats(), worldtest.Snapshot(t, want).Whats(),
+				when+", "+s.id)
 		}
 	}
 	restoreAll("as it was written")

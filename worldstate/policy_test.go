@@ -19,7 +19,10 @@ import (
 type ruleMaker struct{ *rand.Rand }
 
 func (r *ruleMaker) line() string {
-	parts := []string{"a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "c.o", "*.o", `\a`, "a*", "***", "[a-", "d ", `d\ `, "[[:alpha:]]", "#x", `\#x`, `\!y`}
+	parts := []string{
+		"a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "c.o", "*.o", `\a`, "a*", "***", "[a-", "d ", `d\ `,
+		"[[:alpha:]]", "#x", `\#x`, `\!y`,
+	}
 	var s []string
 	for range 1 + r.IntN(3) {
 		s = append(s, parts[r.IntN(len(parts))])
@@ -87,7 +90,8 @@ func TestIgnoreAsGit(t *testing.T) {
 		b := newBench(t, nil)
 		worldtest.Git(t, b.dir, "init", "-q")
 		g.tree(b)
-		want := strings.Split(strings.TrimSuffix(worldtest.Git(t, b.dir, "-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00"), "\x00")
+		want := strings.Split(strings.TrimSuffix(worldtest.Git(t, b.dir, "-c", "core.quotePath=false", "ls-files", "-z",
+			"--others", "--exclude-standard"), "\x00"), "\x00")
 		if len(want) == 1 && want[0] == "" {
 			want = nil
 		}

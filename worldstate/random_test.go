@@ -188,7 +188,8 @@ func wholeJump(t testing.TB, b *bench, p point, when string) {
 	sameWorld(t, look(t, b.dir), before.Whats(), when+": a plan changed the world")
 	res, err := b.w.Restore(context.Background(), plan)
 	b.must(err)
-	if !slices.Equal(plan.Write, res.Written) || !slices.Equal(plan.Delete, res.Deleted) || !slices.Equal(plan.Keep, res.Kept) {
+	if !slices.Equal(plan.Write, res.Written) || !slices.Equal(plan.Delete, res.Deleted) ||
+		!slices.Equal(plan.Keep, res.Kept) {
 		t.Fatalf("%s: planned %v %v %v, done %+v", when, plan.Write, plan.Delete, plan.Keep, res)
 	}
 	after := worldtest.Snapshot(t, b.dir)

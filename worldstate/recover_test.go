@@ -38,7 +38,8 @@ func TestAbandon(t *testing.T) {
 		}
 		var re *RestoreError
 		var unfinished *UnfinishedError
-		if !errors.As(err, &re) || re.RolledBack || !errors.As(err, &unfinished) || unfinished.Dir != b.dir || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, &re) || re.RolledBack || !errors.As(err, &unfinished) || unfinished.Dir != b.dir ||
+			strings.Contains(err.Error(), "\n") {
 			t.Fatalf("step %d: %v", n, err)
 		}
 		if _, err := b.w.Recover(ctx); !errors.As(err, &unfinished) {

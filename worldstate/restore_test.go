@@ -61,7 +61,11 @@ func TestPersonsEdits(t *testing.T) {
 	b.must(os.Remove(b.path("gone")))
 	plan, err := b.w.Plan(ctx, first.ID, nil)
 	b.must(err)
-	if fmt.Sprint(plan.Write, plan.Delete) != "[a] []" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{Path: "b", Reason: gitfmt.KeepEdited}, {Path: "gone", Reason: gitfmt.KeepDeleted}, {Path: "new", Reason: gitfmt.KeepCreated}}) {
+	if fmt.Sprint(plan.Write, plan.Delete) != "[a] []" ||
+		fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{
+			{Path: "b", Reason: gitfmt.KeepEdited}, {Path: "gone", Reason: gitfmt.KeepDeleted},
+			{Path: "new", Reason: gitfmt.KeepCreated},
+		}) {
 		t.Fatalf("%+v", plan)
 	}
 	res, err := b.w.RestoreTo(ctx, first.ID, RestoreOptions{PlanHash: plan.Hash})

@@ -20,7 +20,8 @@ func TestHostileNames(t *testing.T) {
 	b := newBench(t, nil)
 	names := []string{
 		"git~1", "GIT~1", ".GIT", ".git ", ".git.", ".Gitmodules", ".gitmodules", "gitmod~1", "GI7EBA~1", ".gitattributes", ".g\u200cit",
-		`back\slash`, ".git::$INDEX_ALLOCATION", "new\nline", "tab\t", `quo"te`, "\xff\xfe", "aux", "con.txt", "CON", "a b", "-x",
+		`back\slash`, ".git::$INDEX_ALLOCATION", "new\nline", "tab\t", `quo"te`, "\xff\xfe", "aux", "con.txt",
+		"CON", "a b", "-x",
 		tree.ManifestName, tree.StoredPrefix + "x", "%", "é", "ÿ", ".gitignore~", "mailmap", ".mailmap",
 	}
 	for _, n := range names {
@@ -59,7 +60,9 @@ func TestSpecialFiles(t *testing.T) {
 	defer l.Close()
 	b.write("a", "2")
 	s := b.save()
-	if !s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "fifo", Reason: tree.ReasonFIFO}, {Path: "sock", Reason: tree.ReasonSocket}}) {
+	if !s.Complete ||
+		fmt.Sprint(s.Skipped) != fmt.Sprint(
+			[]Skip{{Path: "fifo", Reason: tree.ReasonFIFO}, {Path: "sock", Reason: tree.ReasonSocket}}) {
 		t.Fatalf("%+v", s)
 	}
 	res := b.jump(first.ID)
@@ -87,7 +90,8 @@ func TestUnreadable(t *testing.T) {
 		return nil
 	}
 	partial := b.save()
-	if partial.Complete || len(partial.Skipped) != 2 || partial.Skipped[0].Path != "locked" || !strings.Contains(partial.Skipped[1].Reason, "permission") {
+	if partial.Complete || len(partial.Skipped) != 2 || partial.Skipped[0].Path != "locked" ||
+		!strings.Contains(partial.Skipped[1].Reason, "permission") {
 		t.Fatalf("%+v", partial)
 	}
 	b.w.track.Before = nil

@@ -43,10 +43,12 @@ func TestSecretsKept(t *testing.T) {
 		t.Errorf("changes: %+v, %v", changes, err)
 	}
 	var shown bytes.Buffer
-	if err := b.w.Patch(ctx, &shown, changes); err != nil || !strings.Contains(shown.String(), "+KEY=example") || strings.Contains(shown.String(), "hunter2") || strings.Contains(shown.String(), "changed") {
+	if err := b.w.Patch(ctx, &shown, changes); err != nil || !strings.Contains(shown.String(), "+KEY=example") ||
+		strings.Contains(shown.String(), "hunter2") || strings.Contains(shown.String(), "changed") {
 		t.Errorf("%s, %v", shown.String(), err)
 	}
-	if err := b.w.Content(ctx, first.ID, ".env", &shown); !errors.Is(err, ErrRefused) || strings.Contains(shown.String(), "hunter2") {
+	if err := b.w.Content(ctx, first.ID, ".env", &shown); !errors.Is(err, ErrRefused) ||
+		strings.Contains(shown.String(), "hunter2") {
 		t.Errorf("Content: %v", err)
 	}
 	items, err := b.w.List(ctx, first.ID, "")

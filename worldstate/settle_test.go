@@ -91,7 +91,8 @@ func TestPowerCutLeavesTorn(t *testing.T) {
 				to, _ := gitfmt.ParseHash(string(target.ID))
 				from, _ := gitfmt.ParseHash(string(source.ID))
 				b.must(restore.JournalOf(b.store, keyOf(b.dir)).Write(&restore.Journal{
-					World: keyOf(b.dir), Source: from, Target: to, Head: to, Nonce: fsys.NewNonce(), Boot: boot, Actions: plan.Actions,
+					World: keyOf(b.dir), Source: from, Target: to, Head: to, Nonce: fsys.NewNonce(), Boot: boot,
+					Actions: plan.Actions,
 				}))
 				for _, name := range []string{"old", "new"} {
 					b.must(errors.Join(os.WriteFile(b.path(name), []byte(torn), 0o755), os.Chmod(b.path(name), 0o755)))

@@ -254,7 +254,10 @@ func TestLog(t *testing.T) {
 	var last ID
 	for i := range 3 {
 		b.write("a", fmt.Sprint(i))
-		s, err := b.w.Save(ctx, SaveOptions{Message: fmt.Sprintf("step %d: x", i), Parent: last, Ref: fmt.Sprint(i), Trailers: [][2]string{{"Seq", fmt.Sprint(i)}}})
+		s, err := b.w.Save(ctx, SaveOptions{
+			Message: fmt.Sprintf("step %d: x", i), Parent: last, Ref: fmt.Sprint(i),
+			Trailers: [][2]string{{"Seq", fmt.Sprint(i)}},
+		})
 		b.must(err)
 		last = s.ID
 	}
@@ -265,7 +268,8 @@ func TestLog(t *testing.T) {
 	}
 	list, err := b.w.Log(ctx)
 	b.must(err)
-	if len(list) != 3 || list[0].ID != last || fmt.Sprint(list[0].Steps) != "[2]" || !list[0].Current || list[2].Message != "step 0: x" ||
+	if len(list) != 3 || list[0].ID != last || fmt.Sprint(list[0].Steps) != "[2]" || !list[0].Current ||
+		list[2].Message != "step 0: x" ||
 		fmt.Sprint(list[0].Trailers) != "[[Seq 2]]" || list[1].Parents[0] != list[2].ID {
 		t.Errorf("%+v", list)
 	}
@@ -313,7 +317,8 @@ func TestLogOfWorlds(t *testing.T) {
 		{"all tasks", two, Options{Task: "none", AllTasks: true}, both, 2},
 	} {
 		if got, steps := log(tt.b, &tt.o); !slices.Equal(got, tt.want) || steps != tt.steps {
-			t.Errorf("%s: %q with %d steps, want %q with %d; the step is %s", tt.name, got, steps, tt.want, tt.steps, step.ID)
+			t.Errorf("%s: %q with %d steps, want %q with %d; the step is %s", tt.name, got, steps, tt.want,
+				tt.steps, step.ID)
 		}
 	}
 }

@@ -244,19 +244,22 @@ func TestStoreNotLookedAt(t *testing.T) {
 		}(),
 		"a collection": func() error { _, err := GC(context.Background(), filepath.Join(long, "store"), nil); return err }(),
 	} {
-		if !errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, ErrNoDirectory) || errors.Is(err, ErrRefused) || errors.Is(err, gitfmt.ErrCorrupt) {
+		if !errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, ErrNoDirectory) || errors.Is(err, ErrRefused) ||
+			errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	b := newBench(t, nil)
-	b.must(os.WriteFile(filepath.Join(b.store, "config"), []byte("[core]\n\tbare = true\n[user]\n\tname = mine\n"), 0o600))
+	b.must(
+		os.WriteFile(filepath.Join(b.store, "config"), []byte("[core]\n\tbare = true\n[user]\n\tname = mine\n"), 0o600))
 	head := filepath.Join(b.store, "HEAD")
 	b.must(os.Remove(head))
 	b.must(os.Symlink("HEAD", head))
 	if _, err := Open(b.dir, b.store, nil); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("a HEAD that cannot be read: %v", err)
 	}
-	if data, err := os.ReadFile(filepath.Join(b.store, "config")); err != nil || !strings.Contains(string(data), "mine") {
+	if data, err := os.ReadFile(filepath.Join(b.store, "config")); err != nil ||
+		!strings.Contains(string(data), "mine") {
 		t.Errorf("the configuration was written over: %q, %v", data, err)
 	}
 }

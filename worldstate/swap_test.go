@@ -75,7 +75,8 @@ func TestChangesFollowNoLink(t *testing.T) {
 			if info, err := os.Lstat(b.path("p")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 				t.Fatalf("the swap did not happen: %v %v", info, err)
 			}
-			if len(res.Kept) != 1 || strings.TrimSuffix(res.Kept[0].Path, "/") != "p" || res.Kept[0].Reason != gitfmt.KeepRaced || res.Exact {
+			if len(res.Kept) != 1 || strings.TrimSuffix(res.Kept[0].Path, "/") != "p" ||
+				res.Kept[0].Reason != gitfmt.KeepRaced || res.Exact {
 				t.Errorf("%+v", res)
 			}
 		})

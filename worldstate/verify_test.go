@@ -99,7 +99,8 @@ func TestVerifyDamagedCopy(t *testing.T) {
 	two := func() *objects.Pack { // a pack of f and of a blob that nothing leads to
 		out := objects.NewWriter(b.packDir(), func(string) {}, &objects.Pool{})
 		defer out.Abort()
-		b.must(out.Add(gitfmt.HashObject(gitfmt.BlobObject, []byte("saved twice")), gitfmt.BlobObject, []byte("saved twice")))
+		b.must(out.Add(gitfmt.HashObject(gitfmt.BlobObject, []byte("saved twice")), gitfmt.BlobObject,
+			[]byte("saved twice")))
 		b.must(out.Add(nobodys, gitfmt.BlobObject, []byte("of nobody")))
 		idx, err := out.Finish()
 		b.must(err)

@@ -105,11 +105,13 @@ func TestPutWrongRow(t *testing.T) {
 // of each pattern, and a line of comment survives all of it.
 func TestPutRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		data := []byte(rapid.SampledFrom([]string{"", "version: 1\nrows:\n# keep me\n", "# keep me\nrows:\n" + row("a-*", "9") + "\nversion: 1\n"}).Draw(t, "start"))
+		data := []byte(rapid.SampledFrom([]string{"", "version: 1\nrows:\n# keep me\n",
+			"# keep me\nrows:\n" + row("a-*", "9") + "\nversion: 1\n"}).Draw(t, "start"))
 		keeps := strings.Contains(string(data), "# keep me")
 		last := make(map[string]Row)
 		for range rapid.IntRange(1, 8).Draw(t, "puts") {
-			r := newRow(rapid.SampledFrom([]string{"a-*", "b", "C{1,2}"}).Draw(t, "pattern"), rapid.IntRange(1, 32000).Draw(t, "eas"))
+			r := newRow(rapid.SampledFrom([]string{"a-*", "b", "C{1,2}"}).Draw(t, "pattern"),
+				rapid.IntRange(1, 32000).Draw(t, "eas"))
 			r.Source = "s" + rapid.StringMatching(`[ -~äé你\n"'#:{}\[\]\\]{0,20}`).Draw(t, "source")
 			var err error
 			if data, err = PutRow(Overlay{Name: "o", Data: data}, r); err != nil {

@@ -64,7 +64,8 @@ func evidenceModel(name string) string {
 
 // apiName is a leaderboard's name as one would write it to a provider.
 func apiName(model string) string {
-	model = strings.TrimSuffix(strings.TrimPrefix(model, "parasail-"), "?") // a reseller without a slash; a doubt of the leaderboard's authors
+	// a reseller without a slash; a doubt of the leaderboard's authors
+	model = strings.TrimSuffix(strings.TrimPrefix(model, "parasail-"), "?")
 	return strings.ReplaceAll(model, " ", "-")
 }
 
@@ -111,7 +112,8 @@ func TestSourcesExist(t *testing.T) {
 			}
 		}
 		switch {
-		case best == 0 && !strings.HasPrefix(remarks, "no evidence") && remarks != "the owner's example" && !strings.Contains(remarks, "a quarter of its window"):
+		case best == 0 && !strings.HasPrefix(remarks, "no evidence") && remarks != "the owner's example" &&
+			!strings.Contains(remarks, "a quarter of its window"):
 			t.Errorf("row %q: no figure in %q", r.Pattern, r.Source)
 		case best > 0 && r.EAS > best && r.EAS > 1000:
 			t.Errorf("row %q: %d is more than any figure of %q", r.Pattern, r.EAS, r.Source)

@@ -51,9 +51,11 @@ func TestLookup(t *testing.T) {
 	} {
 		s := table.Lookup(tt.model)
 		if s.EAS != tt.eas || s.Known != tt.known || s.Model != tt.model {
-			t.Errorf("Lookup(%q): EAS %d, known %v by %q; want %d, %v", tt.model, s.EAS, s.Known, s.Pattern, tt.eas, tt.known)
+			t.Errorf("Lookup(%q): EAS %d, known %v by %q; want %d, %v", tt.model, s.EAS, s.Known, s.Pattern,
+				tt.eas, tt.known)
 		}
-		if !tokens.IsEncoding(s.Encoding) || s.Source == "" || s.Known && (s.Advertised < s.EAS || s.Origin == "" || s.Updated == "") {
+		if !tokens.IsEncoding(s.Encoding) || s.Source == "" ||
+			s.Known && (s.Advertised < s.EAS || s.Origin == "" || s.Updated == "") {
 			t.Errorf("Lookup(%q) is incomplete: %+v", tt.model, s)
 		}
 	}
@@ -105,7 +107,8 @@ func TestNewerVersions(t *testing.T) {
 	}
 	for _, r := range table.Rows() {
 		for _, name := range Names(r.Pattern) {
-			if s := table.Lookup(name + "-90"); r.Confidence != ConfidenceNone && s.Confidence != ConfidenceNone && !inside(name) {
+			if s := table.Lookup(name + "-90"); r.Confidence != ConfidenceNone && s.Confidence != ConfidenceNone &&
+				!inside(name) {
 				t.Errorf("Lookup(%q): by %q with confidence %s", s.Model, s.Pattern, s.Confidence)
 			}
 		}
@@ -132,13 +135,22 @@ func TestEncodings(t *testing.T) {
 }
 
 func row(pattern, eas string) string {
-	return "  - {pattern: \"" + pattern + "\", window: 100000, eas: " + eas + ", encoding: o200k_base, confidence: low, source: test, updated: 2026-01-02, by: test}\n"
+	return "  - {pattern: \"" + pattern + "\", window: 100000, eas: " + eas +
+		", encoding: o200k_base, confidence: low, source: test, updated: 2026-01-02, by: test}\n"
 }
 
 func TestOverlays(t *testing.T) {
-	user := Overlay{Name: "user/eas.yaml", Data: []byte("version: 1\nrows:\n" + row("gpt-4o", "5000") + row("my-model*", "3_000"))}
-	project := Overlay{Name: "project/eas.yaml", Data: []byte("version: 1\nrows:\n" + row("my-model*", "2000") + row("MY-MODEL-X", "7000") + row("kimi-k2*", "99"))}
-	table := builtin(t, user, Overlay{Name: "empty", Data: nil}, Overlay{Name: "comment", Data: []byte("# nothing\n")}, Overlay{Name: "no rows", Data: []byte("version: 1\nrows:\n")}, project)
+	user := Overlay{
+		Name: "user/eas.yaml",
+		Data: []byte("version: 1\nrows:\n" + row("gpt-4o", "5000") + row("my-model*", "3_000")),
+	}
+	project := Overlay{
+		Name: "project/eas.yaml",
+		Data: []byte(
+			"version: 1\nrows:\n" + row("my-model*", "2000") + row("MY-MODEL-X", "7000") + row("kimi-k2*", "99")),
+	}
+	table := builtin(t, user, Overlay{Name: "empty", Data: nil}, Overlay{Name: "comment", Data: []byte("# nothing\n")},
+		Overlay{Name: "no rows", Data: []byte("version: 1\nrows:\n")}, project)
 	for model, want := range map[string]int{"gpt-4o": 5000, "gpt-4o-2024-08-06": 5000, "openai/gpt-4o:free": 5000, "gpt-4o-audio": 8000, "my-model-y": 2000, "my-model-x": 7000, "kimi-k2-0905": 99, "kimi-k2.5": 64000} {
 		if s := table.Lookup(model); s.EAS != want {
 			t.Errorf("Lookup(%q).EAS = %d by %q of %s, want %d", model, s.EAS, s.Pattern, s.Origin, want)
@@ -147,11 +159,16 @@ func TestOverlays(t *testing.T) {
 	if s := table.Lookup("my-model"); s.Origin != "project/eas.yaml" {
 		t.Errorf("my-model comes from %q", s.Origin)
 	}
-	foreign := Overlay{Name: "foreign", Data: []byte("version: 1\nx-team: [a, b]\nrows:\n" + strings.Replace(row("x", "10"), "by: test", "by: test, x-why: mine", 1))}
+	foreign := Overlay{
+		Name: "foreign",
+		Data: []byte("version: 1\nx-team: [a, b]\nrows:\n" + strings.Replace(row("x", "10"), "by: test",
+			"by: test, x-why: mine", 1)),
+	}
 	if s := builtin(t, foreign).Lookup("x"); s.EAS != 10 {
 		t.Errorf("fields of one's own are in the way: %+v", s)
 	}
-	equal := Overlay{Name: "equal", Data: []byte("version: 1\nrows:\n" + row("gpt-4.1{*,}", "77"))} // as specific as the base's row
+	// as specific as the base's row
+	equal := Overlay{Name: "equal", Data: []byte("version: 1\nrows:\n" + row("gpt-4.1{*,}", "77"))}
 	if s := builtin(t, equal).Lookup("gpt-4.1"); s.EAS != 77 {
 		t.Errorf("the base's row wins over an equally specific overlay: %+v", s)
 	}
@@ -160,7 +177,11 @@ func TestOverlays(t *testing.T) {
 // TestLowers: rows that no user approved make spans and windows smaller, and nothing else.
 func TestLowers(t *testing.T) {
 	user := Overlay{Name: "user", Data: []byte("version: 1\nrows:\n" + row("mine", "9000") + row("same", "9000"))}
-	project := Overlay{Name: "project", Lowers: true, Data: []byte("version: 1\nrows:\n" + row("mine", "2000") + row("gpt-4o", "90000") + row("same", "9000") + strings.ReplaceAll(row("new", "30000"), "o200k", "cl100k"))}
+	project := Overlay{
+		Name: "project", Lowers: true,
+		Data: []byte("version: 1\nrows:\n" + row("mine", "2000") + row("gpt-4o", "90000") + row("same", "9000") +
+			strings.ReplaceAll(row("new", "30000"), "o200k", "cl100k")),
+	}
 	table := builtin(t, user, project)
 	base := builtin(t, user)
 	if s := table.Lookup("mine"); s.EAS != 2000 || s.Origin != "project" || !s.Known || s.Ignored != 0 {
@@ -269,7 +290,9 @@ func FuzzLoadTable(f *testing.F) {
 		table, err := LoadTable([]byte("version: 1\n"), Overlay{Name: "f", Data: data})
 		var e *TableError
 		if err != nil {
-			if !errors.As(err, &e) || e.Line < 1 || e.Line > 1+bytes.Count(data, []byte("\n"))+bytes.Count(data, []byte("\r"))+bytes.Count(data, []byte("\xc2\x85"))+bytes.Count(data, []byte("\xe2\x80"))+1 {
+			if !errors.As(err, &e) || e.Line < 1 ||
+				e.Line > 1+bytes.Count(data, []byte("\n"))+bytes.Count(data, []byte("\r"))+
+					bytes.Count(data, []byte("\xc2\x85"))+bytes.Count(data, []byte("\xe2\x80"))+1 {
 				t.Fatalf("error %v", err)
 			}
 			return

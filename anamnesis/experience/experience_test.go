@@ -44,7 +44,8 @@ func TestExperience(t *testing.T) {
 	for _, ev := range e.Events("t", "") {
 		got = append(got, fmt.Sprint(ev.Card, " ", ev.What, " ", ev.Op, ev.Ending))
 	}
-	want := []string{"k1 shown 1", "k2 shown 1", "k1 shown 6", "k1 used 6"} // that the task ended well says nothing of its cards
+	// that the task ended well says nothing of its cards
+	want := []string{"k1 shown 1", "k2 shown 1", "k1 shown 6", "k1 used 6"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
@@ -132,7 +133,10 @@ func TestFindingsOfEachCard(t *testing.T) {
 		add(&op.ToolCalled{Call: "c", Name: name, Args: `{"command":"go mod tidy"}`})
 		add(&op.ToolReturned{Call: "c", Name: name, Exit: exit})
 	}
-	add(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{{ID: "a", Tries: []string{"go mod tidy"}}, {ID: "b", Tries: []string{"go mod tidy"}}}})
+	add(&op.CardsRecalled{
+		Why:   "start",
+		Cards: []op.CardRef{{ID: "a", Tries: []string{"go mod tidy"}}, {ID: "b", Tries: []string{"go mod tidy"}}},
+	})
 	ok := 0
 	run("ReadFile", &ok)
 	run("Bash", nil)

@@ -100,14 +100,18 @@ func TestCount(t *testing.T) {
 // TestPlace: a fact's directory is where its very words ran; what ran it by another path says nothing of it.
 func TestPlace(t *testing.T) {
 	runs := func(line string) Call { return call(0, line, "Ran 2 tests in 0.1s") }
-	all := Count(tasks(append(repeat(5, runs("cd tests && ./runtests.py x")), repeat(2, runs("tests/runtests.py x"))...)...))
-	if len(all) != 2 || all[0].Match != "./runtests.py" || all[0].Dir != "tests" || all[0].Seen != 7 || all[1].Dir != "" {
+	all := Count(
+		tasks(append(repeat(5, runs("cd tests && ./runtests.py x")), repeat(2, runs("tests/runtests.py x"))...)...))
+	if len(all) != 2 || all[0].Match != "./runtests.py" || all[0].Dir != "tests" || all[0].Seen != 7 ||
+		all[1].Dir != "" {
 		t.Errorf("%+v", all)
 	}
-	if all = Count(tasks(repeat(2, call(1, "cd web && npm test", "no script"))...)); len(all) != 1 || all[0].Dir != "web" {
+	if all = Count(tasks(repeat(2, call(1, "cd web && npm test", "no script"))...)); len(all) != 1 ||
+		all[0].Dir != "web" {
 		t.Errorf("what never ran: %+v", all)
 	}
-	half := append(repeat(2, call(0, "cd web && npm test", "Tests: 2 passed, 2 total")), repeat(2, call(0, "cd lib && npm test", "Tests: 2 passed, 2 total"))...)
+	half := append(repeat(2, call(0, "cd web && npm test", "Tests: 2 passed, 2 total")),
+		repeat(2, call(0, "cd lib && npm test", "Tests: 2 passed, 2 total"))...)
 	if all = Count(tasks(half...)); len(all) != 1 || all[0].Dir != "" {
 		t.Errorf("half of the runs are elsewhere: %+v", all)
 	}
@@ -176,15 +180,21 @@ func TestHolds(t *testing.T) {
 
 // TestTell words facts, leaves out what the world contradicts, and stays within its limit.
 func TestTell(t *testing.T) {
-	all := Count(tasks(repeat(6, noPytest, call(0, "cd web && npm test a.js", "Tests: 2 passed, 2 total"), call(127, "sh -c 'javac A.java'", "sh: 1: javac: not found"), call(124, "python gone.py", ""), call(1, "mvn test", "BUILD FAILURE"))...))
-	text, told := Tell(all, World{Program: func(name string) bool { return name == "javac" }, File: func(string) bool { return false }})
-	want := intro + "\nTests ran with: `npm test FILE` in `web` (6 of 6).\nNot installed, and no task made it work: `pytest` (6 of 6).\nRan no test: `mvn test` (6 of 6)."
+	all := Count(tasks(repeat(6, noPytest, call(0, "cd web && npm test a.js", "Tests: 2 passed, 2 total"),
+		call(127, "sh -c 'javac A.java'", "sh: 1: javac: not found"), call(124, "python gone.py", ""), call(1,
+			"mvn test", "BUILD FAILURE"))...))
+	text, told := Tell(all,
+		World{Program: func(name string) bool { return name == "javac" }, File: func(string) bool { return false }})
+	want := intro +
+		"\nTests ran with: `npm test FILE` in `web` (6 of 6).\nNot installed, and no task made it work: `pytest` (6 of 6).\nRan no test: `mvn test` (6 of 6)."
 	if text != want || len(told) != 3 {
 		t.Errorf("told %d: %s\nwant %s", len(told), text, want)
 	}
 	// What a program would run is not told where it is installed meanwhile; what fails though it is there, is.
-	all = Count(tasks(repeat(6, call(127, "mvn test", "sh: 1: mvn: not found"), call(1, "tox", "ERROR: no tox.ini"))...))
-	if text, _ := Tell(all, World{Program: func(string) bool { return true }}); text != intro+"\nRan no test: `tox` (6 of 6)." {
+	all = Count(
+		tasks(repeat(6, call(127, "mvn test", "sh: 1: mvn: not found"), call(1, "tox", "ERROR: no tox.ini"))...))
+	if text, _ := Tell(all, World{Program: func(string) bool { return true }}); text != intro+
+		"\nRan no test: `tox` (6 of 6)." {
 		t.Errorf("installed meanwhile: %s", text)
 	}
 	if text, told := Tell(nil, World{}); text != "" || told != nil {
@@ -192,7 +202,11 @@ func TestTell(t *testing.T) {
 	}
 	var many [][]Call
 	for i := range 40 {
-		many = append(many, []Call{call(124, fmt.Sprintf("python a_long_name_of_a_script_%d.py --with some --options %s", i%20, strings.Repeat("x", 70)), "")})
+		many = append(many,
+			[]Call{
+				call(124, fmt.Sprintf("python a_long_name_of_a_script_%d.py --with some --options %s", i%20,
+					strings.Repeat("x", 70)), ""),
+			})
 	}
 	if text, told := Tell(Count(tasks(many...)), World{}); len(text) > bytesPerToken*maxTokens || len(told) == 0 {
 		t.Errorf("%d bytes, %d facts", len(text), len(told))
@@ -243,7 +257,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestSetup: of several things that were installed before each run, the first six count, and one of them is told, always the same.
+// TestSetup: of several things that were installed before each run, the first six count, and one of them is told,
+// always the same.
 func TestSetup(t *testing.T) {
 	var calls []Call
 	for _, line := range []string{"pip install f", "pip install e", "pip install d", "pip install c", "pip install b",

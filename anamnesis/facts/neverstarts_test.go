@@ -11,9 +11,10 @@ func TestNeverStarts(t *testing.T) {
 	known := func(ends ...string) []Fact {
 		var tasks []Task
 		for i, end := range ends {
-			tasks = append(tasks, Task{ID: fmt.Sprint("t", i), Programs: map[string]string{"javac": end}, Commands: []Command{
-				{Words: "pytest -q", Runner: "pytest", Ends: map[string]string{"m": "f", "o": "r"}[end]}, {Words: "bin/test core", Runner: "bin/test", Ends: "r"},
-			}})
+			tasks = append(tasks,
+				Task{ID: fmt.Sprint("t", i), Programs: map[string]string{"javac": end}, Commands: []Command{
+					{Words: "pytest -q", Runner: "pytest", Ends: map[string]string{"m": "f", "o": "r"}[end]}, {Words: "bin/test core", Runner: "bin/test", Ends: "r"},
+				}})
 		}
 		return Count(tasks)
 	}

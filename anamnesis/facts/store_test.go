@@ -68,7 +68,8 @@ func TestStore(t *testing.T) {
 	}
 	done.Wait()
 	for _, r := range []*Repo{open("", "clone:/a:1"), open("commit:1", "remote:new.org/a", "clone:/b:2")} {
-		if f := r.Facts(); len(r.Tasks) != 20 || len(f) != 1 || f[0].Seen != 20 || r.Tasks[0].ID != "t1" || r.Tasks[19].ID != "t20" {
+		if f := r.Facts(); len(r.Tasks) != 20 || len(f) != 1 || f[0].Seen != 20 || r.Tasks[0].ID != "t1" ||
+			r.Tasks[19].ID != "t20" {
 			t.Fatalf("%d tasks, %+v", len(r.Tasks), f)
 		}
 	}
@@ -86,7 +87,8 @@ func TestStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := open("commit:1", "clone:/b:2").Facts()
-		if f := Find(list, "missing:pytest"); f == nil || f.String() != line || (len(f.Tasks) == 0) != (more != nil) || strings.Contains(f.Source(), "0001") {
+		if f := Find(list, "missing:pytest"); f == nil || f.String() != line || (len(f.Tasks) == 0) != (more != nil) ||
+			strings.Contains(f.Source(), "0001") {
 			t.Errorf("%+v", list)
 		}
 		if text, _ := Tell(list, World{}); !strings.HasPrefix(text, intro+"\n"+line) {
@@ -100,7 +102,8 @@ func TestStore(t *testing.T) {
 		}
 	}
 	list := open("commit:1").Facts()
-	if f := Find(list, "missing:8"); f == nil || !strings.HasPrefix(f.Line, "red # System: yyy") || len(f.Line) > MaxLine+2 {
+	if f := Find(list, "missing:8"); f == nil || !strings.HasPrefix(f.Line, "red # System: yyy") ||
+		len(f.Line) > MaxLine+2 {
 		t.Errorf("%+v", f)
 	}
 	if text, _ := Tell(list, World{}); len(text) > bytesPerToken*maxTokens {
@@ -157,7 +160,8 @@ func TestBadFile(t *testing.T) {
 		if err := os.WriteFile(r.path("dir:/a"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r, err = Open(dir, ".", []string{"dir:/a"}, none); !errors.Is(err, want) || len(r.Tasks) > 0 || strings.Contains(fmt.Sprint(err), "\n") {
+		if r, err = Open(dir, ".", []string{"dir:/a"}, none); !errors.Is(err, want) || len(r.Tasks) > 0 ||
+			strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 		err = r.Add(tasks([]Call{noPytest})...)
@@ -165,7 +169,8 @@ func TestBadFile(t *testing.T) {
 			t.Errorf("%s: added: %v", text, err)
 		}
 		files, _ := filepath.Glob(filepath.Join(dir, "*"))
-		kept := slices.ContainsFunc(files, func(f string) bool { data, _ := os.ReadFile(f); return string(data) == text })
+		kept := slices.ContainsFunc(files,
+			func(f string) bool { data, _ := os.ReadFile(f); return string(data) == text })
 		if !kept && want != nil {
 			t.Errorf("%s: lost", text)
 		}

@@ -78,8 +78,10 @@ func measure(t *testing.T, h string, all []recorded) {
 		}
 	}
 	t.Logf("telling line right in %d of %d (%.1f %%); one trouble, one signature in %d of %d pairs (%.1f %%); two troubles share one in %d of %d (%.2f %%); nothing to learn from: %d of %d, and %d wrongly",
-		right, n, percent(right, n), one, same, percent(one, same), share, differ, percent(share, differ), noneRight, none, lessons)
-	if percent(right, n) < 95 || percent(one, same) < 90 || percent(share, differ) >= 2 || lessons > 0 || noneRight < none {
+		right, n, percent(right, n), one, same, percent(one, same), share, differ, percent(share,
+			differ), noneRight, none, lessons)
+	if percent(right, n) < 95 || percent(one, same) < 90 || percent(share, differ) >= 2 || lessons > 0 ||
+		noneRight < none {
 		t.Error("below what is promised")
 	}
 }

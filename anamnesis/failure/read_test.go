@@ -31,12 +31,14 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestTelling: which line tells, as it is quoted, where the output is coloured, wrapped, prefixed, long or in two parts.
+// TestTelling: which line tells, as it is quoted, where the output is coloured, wrapped, prefixed, long or in two
+// parts.
 func TestTelling(t *testing.T) {
 	const file = "  File \"a.py\", line 3, in f\n"
 	const chained = "Traceback (most recent call last):\n" + file + "    g()\nKeyError: 'a'\n\n%\n\n" +
 		"Traceback (most recent call last):\n" + file + "    h()\nValueError: no unit\n"
-	wrapped := "error: the compiler that this package asks for, version fourteen, is gone from h" // as wide as a terminal
+	// as wide as a terminal
+	wrapped := "error: the compiler that this package asks for, version fourteen, is gone from h"
 	for _, tt := range []struct {
 		name string
 		o    Output
@@ -101,7 +103,8 @@ func TestCertain(t *testing.T) {
 	}
 }
 
-// TestPlaceOf: the place of a failure stands on its line, in the frames above, below, or just above, and is the project's.
+// TestPlaceOf: the place of a failure stands on its line, in the frames above, below, or just above, and is the
+// project's.
 func TestPlaceOf(t *testing.T) {
 	const told = "Odd: error: no unit\n"
 	frame := "  File \"a.py\", line 3, in f\n"

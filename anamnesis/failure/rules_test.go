@@ -88,7 +88,10 @@ func TestEndingsInPlace(t *testing.T) {
 	for _, tt := range []struct {
 		before, after int // lines
 		ended         bool
-	}{{0, 0, true}, {2, 0, true}, {3, 0, true}, {9, 0, true}, {0, 9, true}, {2, 9, true}, {9, 2, true}, {3, 2, true}, {2, 3, true}, {3, 3, false}, {9, 9, false}} {
+	}{
+		{0, 0, true}, {2, 0, true}, {3, 0, true}, {9, 0, true}, {0, 9, true}, {2, 9, true}, {9, 2, true},
+		{3, 2, true}, {2, 3, true}, {3, 3, false}, {9, 9, false},
+	} {
 		text := strings.Repeat("line\n\n", tt.before) + said + strings.Repeat("\n\nline", tt.after)
 		if ok, reason := Lesson(Output{Text: text, Error: true}); ok == tt.ended {
 			t.Errorf("after %d lines and before %d: %q, want an end %v", tt.before, tt.after, reason, tt.ended)
@@ -132,7 +135,8 @@ func TestNormal(t *testing.T) {
 // to learn from; what prints something, or ends in another way, is one.
 // TestFiltered: after a filter the output of a build or a run of tests decides, not the exit code.
 func TestFiltered(t *testing.T) {
-	const failed, passed = "total_test.go:24: Total() = 3\n--- FAIL: TestTotal (0.00s)\nFAIL\n", "error: this one is expected\nok  \tshop/cart\t0.004s\n"
+	const failed, passed = "total_test.go:24: Total() = 3\n--- FAIL: TestTotal (0.00s)\nFAIL\n",
+		"error: this one is expected\nok  \tshop/cart\t0.004s\n"
 	for _, tt := range []struct {
 		command, text string
 		want          bool
@@ -267,7 +271,8 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	o := Output{Text: strings.Repeat("ok  \texample.com/shop/cart\t0.004s: 12 errors were expected\n", 4000) + "cart.go:3:2: undefined: total\n", Error: true}
+	o := Output{Text: strings.Repeat("ok  \texample.com/shop/cart\t0.004s: 12 errors were expected\n",
+		4000) + "cart.go:3:2: undefined: total\n", Error: true}
 	b.SetBytes(int64(len(o.Text)))
 	for b.Loop() {
 		Read(o)

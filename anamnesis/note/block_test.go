@@ -17,9 +17,12 @@ func words(s string) int { return len(strings.Fields(s)) }
 func TestLastToGo(t *testing.T) {
 	text := func(s string) []Statement { return []Statement{{Text: strings.Repeat(s+" ", 20), Ops: []uint64{13}}} }
 	n := Notes{
-		Causes: text("cause"), Findings: text("finding"), Verified: text("verified"), Untried: text("untried"), Advice: text("advice"),
+		Causes: text("cause"), Findings: text("finding"), Verified: text("verified"), Untried: text("untried"),
+		Advice: text("advice"),
 		// Not longer than the others, for which there would be room in its place.
-		Falsified: []Falsified{{Action: strings.Repeat("falsified ", 19), Confidence: ConfidenceHigh, Ops: []uint64{13}}},
+		Falsified: []Falsified{
+			{Action: strings.Repeat("falsified ", 19), Confidence: ConfidenceHigh, Ops: []uint64{13}},
+		},
 	}
 	order := []string{"untried", "finding", "verified", "advice", "cause", "falsified"}
 	r := Span{Task: "t", From: 7, To: 2, Ranges: []op.Range{{First: 12, Last: 40}}}
@@ -71,7 +74,8 @@ func TestManyRanges(t *testing.T) {
 		r.Standing = standing
 		small, _ := n.Block(&r, nil, 30, words)
 		lines := strings.Split(small, "\n")
-		if !slices.Contains(lines, want) || !slices.Contains(lines, "Pointers: ops 12-15, 22-25, 32-35, 42-45 and 8 more ranges within 52-125.") {
+		if !slices.Contains(lines, want) ||
+			!slices.Contains(lines, "Pointers: ops 12-15, 22-25, 32-35, 42-45 and 8 more ranges within 52-125.") {
 			t.Errorf("%q, want %q", lines, want)
 		}
 	}
@@ -82,7 +86,8 @@ func TestManyRanges(t *testing.T) {
 func TestPlacesStay(t *testing.T) {
 	var n Notes
 	for i := range 3 {
-		n.Falsified = append(n.Falsified, Falsified{Action: fmt.Sprintf("make part%d", i), Error: strings.Repeat("x", 700), Confidence: ConfidenceHigh})
+		n.Falsified = append(n.Falsified, Falsified{Action: fmt.Sprintf("make part%d", i),
+			Error: strings.Repeat("x", 700), Confidence: ConfidenceHigh})
 		n.Places = append(n.Places, Statement{Text: fmt.Sprintf("step %d: I try %d.", i, i)})
 	}
 	text, left := n.Block(&Span{Task: "t", Standing: true}, nil, 400, func(s string) int { return len(s) / 4 })
@@ -158,7 +163,8 @@ func TestParseFalsified(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range ParseFalsified(text) {
-			got = append(got, fmt.Sprintf("%s|%s|%s|%s|%s", f.Action, cmp.Or(f.State, " "), cmp.Or(f.Error, " "), cmp.Or(f.Why, " "), f.Confidence))
+			got = append(got, fmt.Sprintf("%s|%s|%s|%s|%s", f.Action, cmp.Or(f.State, " "), cmp.Or(f.Error, " "),
+				cmp.Or(f.Why, " "), f.Confidence))
 		}
 		if s := strings.Join(got, ";"); s != want {
 			t.Errorf("%q: %s, want %s", text, s, want)
@@ -175,8 +181,8 @@ func TestBlockCap(t *testing.T) {
 	}
 }
 
-// TestBlockText: a block has the lists that hold something, says how many entries it left out and which operations these
-// cite, and how sure a path is.
+// TestBlockText: a block has the lists that hold something, says how many entries it left out and which operations
+// these cite, and how sure a path is.
 func TestBlockText(t *testing.T) {
 	n := Notes{
 		Edits: []Statement{{Text: "a.go: by make"}},

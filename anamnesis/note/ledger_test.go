@@ -14,7 +14,8 @@ import (
 func TestLedger(t *testing.T) {
 	render := func(lines []string, most int) (got []string, text string) {
 		ledger := ParseLedger("\n" + LedgerTitle + ":\n- " + strings.Join(lines, "\n- ") + "\n")
-		text, _ = new(Notes).Block(&Span{Task: "t", From: 9, To: 1, Ledger: ledger, LedgerTokens: most}, nil, 400, words)
+		text, _ = new(Notes).Block(&Span{Task: "t", From: 9, To: 1, Ledger: ledger, LedgerTokens: most},
+			nil, 400, words)
 		if !strings.HasSuffix(text, quote.BlockEnd) {
 			t.Fatalf("the block does not end:\n%s", text)
 		}
@@ -46,15 +47,19 @@ func TestLedger(t *testing.T) {
 	if n := words(text); n > 200 || !strings.Contains(all, "op 10 and ") || !strings.Contains(all, " variants to op ") {
 		t.Errorf("%d tokens:\n%s", n, all)
 	}
-	_, text = render(append(got, "op 99, back to step 3: strptime variant 99 of the date format fails on ambiguous months in the sample"), words(text))
+	_,
+		text = render(append(got,
+		"op 99, back to step 3: strptime variant 99 of the date format fails on ambiguous months in the sample"), words(text))
 	stands := 0
 	for _, l := range ParseLedger("\n" + text) {
 		stands += l.More + 1
 	}
-	if stands != 41 || !strings.Contains(text, " to op 99, back to step ") && !strings.Contains(text, "op 99, back to") {
+	if stands != 41 ||
+		!strings.Contains(text, " to op 99, back to step ") && !strings.Contains(text, "op 99, back to") {
 		t.Errorf("they stand for %d paths of 41:\n%s", stands, text)
 	}
-	if got, text = render(lines, 30); words(text) > 40 || !strings.Contains(text, "- op 10 and 38 variants to op 48, the oldest\n") {
+	if got, text = render(lines, 30); words(text) > 40 ||
+		!strings.Contains(text, "- op 10 and 38 variants to op 48, the oldest\n") {
 		t.Errorf("%d tokens of 30: %q", words(text), got)
 	}
 }

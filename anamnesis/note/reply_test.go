@@ -30,7 +30,8 @@ func TestDecode(t *testing.T) {
 	} {
 		rep, err := Decode(tt.text)
 		if (err != nil) != tt.fails || len(rep.Notes.Findings) != tt.findings {
-			t.Errorf("%s: %d findings, %v; want %d, failing %v", tt.name, len(rep.Notes.Findings), err, tt.findings, tt.fails)
+			t.Errorf("%s: %d findings, %v; want %d, failing %v", tt.name, len(rep.Notes.Findings), err,
+				tt.findings, tt.fails)
 		}
 	}
 	for _, field := range []string{"failure_causes", "falsified", "findings", "verified", "untried", "advice", "cards"} { // each alone is an answer
@@ -41,8 +42,10 @@ func TestDecode(t *testing.T) {
 	if _, err := Decode(`{"other":[]}`); err == nil {
 		t.Error("an object without any of the fields is an answer")
 	}
-	rep, err := Decode(`{"falsified":[{"action":"a","confidence":0.9,"ops":["12","op 13","14-15","ops 16",17.0,"x",null,-1]}]}`)
-	if err != nil || !slices.Equal(rep.Notes.Falsified[0].Ops, []uint64{0, 1, 12, 13, 14, 15, 16, 17}) || rep.Notes.Falsified[0].Confidence != ConfidenceHigh {
+	rep, err := Decode(
+		`{"falsified":[{"action":"a","confidence":0.9,"ops":["12","op 13","14-15","ops 16",17.0,"x",null,-1]}]}`)
+	if err != nil || !slices.Equal(rep.Notes.Falsified[0].Ops, []uint64{0, 1, 12, 13, 14, 15, 16, 17}) ||
+		rep.Notes.Falsified[0].Confidence != ConfidenceHigh {
 		t.Errorf("lenient numbers: %+v, %v", rep.Notes.Falsified, err)
 	}
 	for text, want := range map[string]uint64{"9007199254740992.0": 1 << 53, "9007199254740994.0": 0, "1.5": 0, "-1.0": 0, "0.0": 0, "2e1": 20, "18446744073709551615": 1<<64 - 1, "": 0} {

@@ -10,7 +10,8 @@ import (
 
 // run is a call of a shell command that ended with an exit code.
 func run(step int, command string, exit int, text string, changed ...string) Call {
-	return Call{Output: failure.Output{Command: command, Text: text, Exit: exit, HasExit: true}, Step: step, Changed: changed}
+	return Call{Output: failure.Output{Command: command, Text: text, Exit: exit, HasExit: true}, Step: step,
+		Changed: changed}
 }
 
 // edit is a call of a file tool.
@@ -97,7 +98,8 @@ func TestLimits(t *testing.T) {
 	}
 	calls = append(calls, run(100, "make", 0, ""))
 	pairs := Find(calls)
-	if len(pairs) != 1 || len(pairs[0].Files) != maxFiles || len(pairs[0].Ran) != maxRan || !slices.Contains(pairs[0].Files, "f0") {
+	if len(pairs) != 1 || len(pairs[0].Files) != maxFiles || len(pairs[0].Ran) != maxRan ||
+		!slices.Contains(pairs[0].Files, "f0") {
 		t.Errorf("%+v", pairs)
 	}
 }

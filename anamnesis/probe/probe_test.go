@@ -195,8 +195,10 @@ func TestRun(t *testing.T) {
 				t.Errorf("%d texts and %d tokens, announced were %d and %d", res.Calls, res.Tokens, calls, tokens)
 			}
 			res.Model = "m"
-			row := res.Row(attention.EAS{Advertised: 128_000, Encoding: "o200k_base"}, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
-			if _, err := attention.PutRow(attention.Overlay{Name: "o"}, row); err != nil || row.EAS != tt.eas || row.By != "probe" {
+			row := res.Row(attention.EAS{Advertised: 128_000, Encoding: "o200k_base"},
+				time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+			if _, err := attention.PutRow(attention.Overlay{Name: "o"}, row); err != nil || row.EAS != tt.eas ||
+				row.By != "probe" {
 				t.Errorf("the proposal is no row: %v: %+v", err, row)
 			}
 		})
@@ -225,7 +227,8 @@ func TestStopped(t *testing.T) {
 			return want
 		}}
 		res, err := probe.Run(ctx, m, probe.Options{Count: words})
-		if !errors.Is(err, want) || res.Done || res.Stopped == "" || !slices.Equal(lengthsOf(res.Tests), []int{1000, 4000}) {
+		if !errors.Is(err, want) || res.Done || res.Stopped == "" ||
+			!slices.Equal(lengthsOf(res.Tests), []int{1000, 4000}) {
 			t.Fatalf("%v: %v: %+v", want, err, res)
 		}
 	}

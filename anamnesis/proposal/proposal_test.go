@@ -17,7 +17,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func table(t *testing.T, rows string) *attention.Table {
 	t.Helper()
-	tab, err := attention.LoadTable([]byte("version: 1\n"), attention.Overlay{Name: "mine", Data: []byte("version: 1\nrows:\n" + rows)})
+	tab, err := attention.LoadTable([]byte("version: 1\n"),
+		attention.Overlay{Name: "mine", Data: []byte("version: 1\nrows:\n" + rows)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,10 @@ func row(pattern string, eas int, confidence, updated string) string {
 func feed(h *History, prompt, n, every int, result op.ToolReturned) {
 	for i := range n {
 		id := fmt.Sprint(prompt, "-", i)
-		h.Add(op.Op{Body: &op.ModelReplied{Calls: []op.Call{{ID: id, Name: "Bash", Args: fmt.Sprintf(`{"command":"%s"}`, id)}}, Usage: op.Usage{Prompt: prompt}}})
+		h.Add(op.Op{Body: &op.ModelReplied{
+			Calls: []op.Call{{ID: id, Name: "Bash", Args: fmt.Sprintf(`{"command":"%s"}`, id)}},
+			Usage: op.Usage{Prompt: prompt},
+		}})
 		r := op.ToolReturned{Call: id}
 		if every > 0 && i%every == 0 {
 			r = result
@@ -82,14 +86,20 @@ func TestFromHistory(t *testing.T) {
 		{"repeats", "m", func(h *History) {
 			feed(h, 3000, 100, 0, bad)
 			for range 40 {
-				h.Add(op.Op{Body: &op.ModelReplied{Calls: []op.Call{{ID: "x", Name: "Bash", Args: `{"command":"again"}`}}, Usage: op.Usage{Prompt: 20000}}})
+				h.Add(op.Op{Body: &op.ModelReplied{
+					Calls: []op.Call{{ID: "x", Name: "Bash", Args: `{"command":"again"}`}},
+					Usage: op.Usage{Prompt: 20000},
+				}})
 				h.Add(op.Op{Body: &op.ToolReturned{Call: "x"}})
 			}
 		}, 16000},
 		{"malformed arguments", "m", func(h *History) {
 			feed(h, 3000, 100, 0, bad)
 			for i := range 40 {
-				h.Add(op.Op{Body: &op.ModelReplied{Calls: []op.Call{{ID: "x", Name: "Bash", Args: fmt.Sprint("{", i)}}, Usage: op.Usage{Prompt: 5000}}})
+				h.Add(op.Op{Body: &op.ModelReplied{
+					Calls: []op.Call{{ID: "x", Name: "Bash", Args: fmt.Sprint("{", i)}},
+					Usage: op.Usage{Prompt: 5000},
+				}})
 				h.Add(op.Op{Body: &op.ToolReturned{Call: "x"}})
 			}
 		}, 4000},
@@ -101,7 +111,8 @@ func TestFromHistory(t *testing.T) {
 		switch {
 		case tt.want == 0 && len(ps) > 0:
 			t.Errorf("%s: %+v", tt.name, ps)
-		case tt.want > 0 && (len(ps) != 1 || ps[0].Row.EAS > tt.want || ps[0].Row.EAS < tt.want/4 || ps[0].Row.Window != 128000):
+		case tt.want > 0 &&
+			(len(ps) != 1 || ps[0].Row.EAS > tt.want || ps[0].Row.EAS < tt.want/4 || ps[0].Row.Window != 128000):
 			t.Errorf("%s: %+v, want about %d", tt.name, ps, tt.want)
 		}
 	}

@@ -94,13 +94,15 @@ func TestReadFigures(t *testing.T) {
 	figure := func(text int, quote string, tokens int) string {
 		return fmt.Sprintf(`{"text": %d, "quote": %q, "tokens": %d, "benchmark": "B"}`, text, quote, tokens)
 	}
-	replies := []string{figure(1, "m-1 |\n| 16K", 16000), figure(1, "| m-1 | | 16K |", 16000), figure(2, "m-1 holds 8K", 8000),
+	replies := []string{figure(1, "m-1 |\n| 16K", 16000), figure(1, "| m-1 | | 16K |", 16000),
+		figure(2, "m-1 holds 8K", 8000),
 		figure(MaxPages+1, "m-1 holds 2K", 2000), figure(0, "m-1 holds 2K", 2000), figure(3, "", 2000)}
 	for i := range MaxPages - 2 {
 		replies = append(replies, figure(3+i, "m-1 holds 2K", []int{2000, 2048}[i%2]))
 	}
 	var asked string
-	found, notes, err := ReadFigures(t.Context(), says{text: `{"figures": [` + strings.Join(replies, ",") + `]}`, got: &asked}, "m-1", pages)
+	found, notes, err := ReadFigures(t.Context(),
+		says{text: `{"figures": [` + strings.Join(replies, ",") + `]}`, got: &asked}, "m-1", pages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,8 @@ func TestReadFigures(t *testing.T) {
 	if len(found) != 3 || found[0] != (Figure{"m-1", 16000, "B", "m-1 | | 16K", "https://a.example/x"}) {
 		t.Errorf("%+v", found)
 	}
-	if got := strings.Join(notes, "\n"); strings.Count(got, "does not occur in the text") != 2 || strings.Count(got, "no such text") != 2 {
+	if got := strings.Join(notes, "\n"); strings.Count(got, "does not occur in the text") != 2 ||
+		strings.Count(got, "no such text") != 2 {
 		t.Errorf("notes %s", got)
 	}
 	if n := len([]rune(asked)); n > MaxPages*(maxPageRunes+100)+len(figuresSystem)+200 {
@@ -139,10 +142,12 @@ func TestFromPublished(t *testing.T) {
 		return Figure{model, tokens, "B", fmt.Sprintf("%s: %d", model, tokens), "https://a.example/"}
 	}
 	ps, notes := FromPublished([]Figure{at("m", 16000), at("m", 64000), at("m", 128000), at("n", 16000)}, tab)
-	if len(ps) != 1 || ps[0].Kind != KindSearch || ps[0].Row.EAS != 16000 || ps[0].Row.Window != 128000 || ps[0].Row.Confidence != "low" || ps[0].Was.EAS != 64000 {
+	if len(ps) != 1 || ps[0].Kind != KindSearch || ps[0].Row.EAS != 16000 || ps[0].Row.Window != 128000 ||
+		ps[0].Row.Confidence != "low" || ps[0].Was.EAS != 64000 {
 		t.Errorf("%+v", ps)
 	}
-	if len(notes) != 2 || !strings.Contains(notes[0], "its window has 128000") || !strings.Contains(notes[1], "does not know its window") {
+	if len(notes) != 2 || !strings.Contains(notes[0], "its window has 128000") ||
+		!strings.Contains(notes[1], "does not know its window") {
 		t.Errorf("notes %q", notes)
 	}
 	other := at("m", 16000)

@@ -11,7 +11,8 @@ func TestCuts(t *testing.T) {
 	text := "開始" + strings.Repeat("中", 1000) + "終了"
 	for n := range 20 {
 		got := Ends(text, 100+n, "[%d]")
-		if !strings.HasPrefix(got, "開始") || !strings.HasSuffix(got, "終了") || !utf8.ValidString(got) || len(got) > 130+n {
+		if !strings.HasPrefix(got, "開始") || !strings.HasSuffix(got, "終了") || !utf8.ValidString(got) ||
+			len(got) > 130+n {
 			t.Errorf("Ends(%d) = %q", 100+n, got)
 		}
 		if got := CutBytes(text, n); !utf8.ValidString(got) || len(got) > n || len(got) < n-utf8.UTFMax {
@@ -63,7 +64,8 @@ func TestHeadTail(t *testing.T) {
 	}
 	for most := 40; most < 200; most += 7 {
 		got := HeadTail(strings.Repeat("開", 5000)+"end", most, bytes)
-		if len(got) > most || len(got) < most/2 || !strings.HasSuffix(got, "end") || !strings.Contains(got, "bytes not shown") || !utf8.ValidString(got) {
+		if len(got) > most || len(got) < most/2 || !strings.HasSuffix(got, "end") ||
+			!strings.Contains(got, "bytes not shown") || !utf8.ValidString(got) {
 			t.Errorf("in %d: %q", most, got)
 		}
 	}
@@ -74,7 +76,10 @@ func TestOddBytes(t *testing.T) {
 	for _, tt := range []struct {
 		text     string
 		at, want int
-	}{{"\x80\x80", 1, 0}, {"\x80\x80", 0, 0}, {"a" + strings.Repeat("\x80", 8), 8, 4}, {"aä", 2, 1}, {"aä", 3, 3}, {"aä", 9, 3}, {"aä", -1, 0}, {"ab", 1, 1}} {
+	}{
+		{"\x80\x80", 1, 0}, {"\x80\x80", 0, 0}, {"a" + strings.Repeat("\x80", 8), 8, 4}, {"aä", 2, 1}, {"aä", 3, 3},
+		{"aä", 9, 3}, {"aä", -1, 0}, {"ab", 1, 1},
+	} {
 		if got := RuneStart(tt.text, tt.at); got != tt.want {
 			t.Errorf("%q from %d: %d, want %d", tt.text, tt.at, got, tt.want)
 		}

@@ -22,7 +22,8 @@ func TestOutputs(t *testing.T) {
 			t.Fatalf("%s: not a command, an exit code, a result and an output: %v", f.Name, err)
 		}
 		got, _ := Parse(strings.TrimPrefix(parts[0], "$ "), parts[3], exit)
-		said := strings.TrimSpace(fmt.Sprintf("= %s %s %d/%d %s", got.Runner, got.Status, got.Passed, got.Failed, strings.Join(got.Names, " | ")))
+		said := strings.TrimSpace(fmt.Sprintf("= %s %s %d/%d %s", got.Runner, got.Status, got.Passed, got.Failed,
+			strings.Join(got.Names, " | ")))
 		if said != strings.TrimSpace(parts[2]) {
 			t.Errorf("%s: %s\ngot  %s\nwant %s", f.Name, parts[0], said, parts[2])
 		}
@@ -109,7 +110,8 @@ func TestParse(t *testing.T) {
 		{"pytest", "bash: pytest: command not found\n", 127, Result{"pytest", Unclear, 0, 0, nil}},
 	} {
 		got, ok := Parse(tt.command, tt.output, tt.exit)
-		if !ok || got.Runner != tt.want.Runner || got.Status != tt.want.Status || got.Passed != tt.want.Passed || got.Failed != tt.want.Failed || !slices.Equal(got.Names, tt.want.Names) {
+		if !ok || got.Runner != tt.want.Runner || got.Status != tt.want.Status || got.Passed != tt.want.Passed ||
+			got.Failed != tt.want.Failed || !slices.Equal(got.Names, tt.want.Names) {
 			t.Errorf("%s:\n%s\ngot %+v, %t\nwant %+v", tt.command, tt.output, got, ok, tt.want)
 		}
 	}

@@ -54,7 +54,10 @@ func tested() []string {
 // TestAgreesWithTokenizer compares with the plain tokenizer on text whose
 // runs are all short: there the cuts must not be seen at all.
 func TestAgreesWithTokenizer(t *testing.T) {
-	texts := []string{"", "a", " ", "\n", "<|endoftext|>", "don't  stop\n\n  now\t\t", "日本語のテキスト。你好，世界！", "naïve café ÄÖÜ", "\xff\xfe bytes", "a/b/c\r\n/d\n", "e\u0301e\u0301 x"}
+	texts := []string{
+		"", "a", " ", "\n", "<|endoftext|>", "don't  stop\n\n  now\t\t", "日本語のテキスト。你好，世界！", "naïve café ÄÖÜ",
+		"\xff\xfe bytes", "a/b/c\r\n/d\n", "e\u0301e\u0301 x",
+	}
 	sources, _ := filepath.Glob("*.go")
 	for _, path := range sources {
 		data, err := os.ReadFile(path)

@@ -64,7 +64,8 @@ func (r *recording) hook(wrapper, event string, more map[string]any) time.Durati
 
 func benchmarkHooks(b *testing.B, program string, dirs int, cold bool) {
 	top, dirs := b.TempDir(), max(dirs, 1)
-	r := &recording{b, program, filepath.Join(top, "home"), filepath.Join(top, "project"), filepath.Join(top, "idle.sh")}
+	r := &recording{b, program, filepath.Join(top, "home"), filepath.Join(top, "project"),
+		filepath.Join(top, "idle.sh")}
 	dir := func(i int) string { return filepath.Join(r.world, fmt.Sprintf("d%03d/d%03d", i%dirs/256, i%dirs)) }
 	err := os.WriteFile(r.idle, []byte("reply=$(exec 2>/dev/null; exec /bin/true hook \"$1\")\nexit 0\n"), 0o600)
 	for i := range dirs {

@@ -91,7 +91,8 @@ type earlier struct {
 func (e earlierPairs) learn(r *recorded) {
 	here := map[string]string{}
 	for _, p := range pair.Find(r.Calls) {
-		here[r.Repo+"\n"+p.Failure.Signature] = strings.Join(slices.Concat(p.Ran, p.Files, []string{pair.Main(r.Calls[p.Fixed].Command)}), "\n")
+		here[r.Repo+"\n"+p.Failure.Signature] = strings.Join(
+			slices.Concat(p.Ran, p.Files, []string{pair.Main(r.Calls[p.Fixed].Command)}), "\n")
 	}
 	for key, text := range here {
 		e[key] = earlier{text, e[key].runs + 1}
@@ -119,7 +120,8 @@ func namesWritten(command string, earlier []pair.Call) bool {
 	words := shell.Words(command)
 	return slices.ContainsFunc(earlier, func(c pair.Call) bool {
 		return slices.ContainsFunc(shell.Parts(c.Command), func(p shell.Part) bool {
-			return slices.ContainsFunc(p.Redirects, func(r shell.Redirect) bool { return r.Writes() && slices.Contains(words, r.File.Text) })
+			return slices.ContainsFunc(p.Redirects,
+				func(r shell.Redirect) bool { return r.Writes() && slices.Contains(words, r.File.Text) })
 		})
 	})
 }

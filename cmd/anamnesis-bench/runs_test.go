@@ -21,7 +21,8 @@ import (
 
 var (
 	runsDir = flag.String("data", "", "the directory of the recorded runs that Replay and Facts read")
-	source  = flag.String("source", "swebench_gemini3pro", "the recorded runs NAME, or NAME@MODEL of some models; for Facts a list, the first to learn first")
+	source  = flag.String("source", "swebench_gemini3pro",
+		"the recorded runs NAME, or NAME@MODEL of some models; for Facts a list, the first to learn first")
 	outFile = flag.String("out", "", "write what the data's own judge reads to this file")
 )
 

@@ -163,7 +163,8 @@ func BenchmarkWorld(b *testing.B) {
 		}
 	}
 	// A change of a file that is ignored would not be saved.
-	list := exec.Command("git", "--git-dir="+filepath.Join(top, "git"), "--work-tree=.", "ls-files", "-z", "--others", "--exclude-standard")
+	list := exec.Command("git", "--git-dir="+filepath.Join(top, "git"), "--work-tree=.", "ls-files", "-z", "--others",
+		"--exclude-standard")
 	list.Dir = tree
 	out, err := output(list)
 	if err != nil || len(out) == 0 {
@@ -286,7 +287,8 @@ func benchmarkRestore(b *testing.B, subjects []*subject, tree string, files []st
 			}
 			s.measure(b, func() error { return s.restore(state) }, s.sync)
 			for _, name := range files {
-				if data, err := os.ReadFile(filepath.Join(tree, name)); err != nil || strings.HasSuffix(string(data), line) {
+				if data, err := os.ReadFile(filepath.Join(tree, name)); err != nil ||
+					strings.HasSuffix(string(data), line) {
 					b.Fatalf("%s left %s changed (%v)", s.name, name, err)
 				}
 			}

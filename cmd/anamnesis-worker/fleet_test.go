@@ -72,7 +72,8 @@ turns:
 	data, _ := os.ReadFile(ledger)
 	lines := strings.Fields(string(data))
 	slices.Sort(lines)
-	if n := len(slices.Compact(slices.Clone(lines))); n != len(lines) || n < jobs-4 { // calls under way at a kill may not have happened
+	// calls under way at a kill may not have happened
+	if n := len(slices.Compact(slices.Clone(lines))); n != len(lines) || n < jobs-4 {
 		t.Errorf("%d commands, %d different ones: %q", len(lines), n, lines)
 	}
 }

@@ -154,7 +154,8 @@ func newFleet(t *testing.T, model string) *fleet {
 		t.Fatalf("a second database %s", name)
 	}
 	base := t.TempDir()
-	f := &fleet{t: t, base: base, queue: postgres.address(name, "owner"), bucket: base + "/bucket", repo: base + "/repo"}
+	f := &fleet{t: t, base: base, queue: postgres.address(name, "owner"), bucket: base + "/bucket",
+		repo: base + "/repo"}
 	if err := postgres.run("createdb", "-h", postgres.dir, "-U", "owner", name); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,8 @@ func (f *fleet) command(machine, name string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = filepath.Join(f.base, machine)
-	cmd.Env = append(os.Environ(), "ANAMNESIS_HOME="+home, "HOME="+cmd.Dir, "ANAMNESIS_MODEL=script:"+f.base+"/model.yaml",
+	cmd.Env = append(os.Environ(), "ANAMNESIS_HOME="+home, "HOME="+cmd.Dir,
+		"ANAMNESIS_MODEL=script:"+f.base+"/model.yaml",
 		"PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	return cmd
 }
@@ -307,7 +309,8 @@ func (f *fleet) until(what string, met func() bool) {
 		select {
 		case <-tick.C:
 		case <-over:
-			rows, _ := f.db.Query(context.Background(), "SELECT row_to_json(river_job)::text FROM river_job WHERE state <> 'completed'")
+			rows, _ := f.db.Query(context.Background(),
+				"SELECT row_to_json(river_job)::text FROM river_job WHERE state <> 'completed'")
 			for rows != nil && rows.Next() {
 				var row string
 				_ = rows.Scan(&row)

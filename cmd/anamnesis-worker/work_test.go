@@ -18,7 +18,8 @@ import (
 // due lets the scheduled jobs begin now.
 func (f *fleet) due() {
 	f.t.Helper()
-	_, err := f.db.Exec(context.Background(), "UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('scheduled', 'retryable')")
+	_, err := f.db.Exec(context.Background(),
+		"UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('scheduled', 'retryable')")
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -27,7 +28,8 @@ func (f *fleet) due() {
 // fault returns what a task's job says last.
 func (f *fleet) fault(name string) (state, text string) {
 	f.t.Helper()
-	err := f.db.QueryRow(context.Background(), "SELECT state::text, coalesce(errors[array_upper(errors, 1)]->>'error', '') FROM river_job WHERE args->>'task' = $1",
+	err := f.db.QueryRow(context.Background(),
+		"SELECT state::text, coalesce(errors[array_upper(errors, 1)]->>'error', '') FROM river_job WHERE args->>'task' = $1",
 		name).Scan(&state, &text)
 	if err != nil {
 		f.t.Fatal(err)
@@ -97,7 +99,8 @@ func TestDone(t *testing.T) {
 func TestSync(t *testing.T) {
 	f := newFleet(t, "turns:\n  - reply: Done.\n")
 	cards := f.base + "/cards.git"
-	f.write("card.md", "---\ntype: knowledge_card\ntopic: the gate\nsource_task: t\nid: g1\n---\n- **Issue**: it is shut\n")
+	f.write("card.md",
+		"---\ntype: knowledge_card\ntopic: the gate\nsource_task: t\nid: g1\n---\n- **Issue**: it is shut\n")
 	f.output("git", "init", "-q", "--bare", "-b", "main", cards)
 	f.output(program, "kb", "add", f.base+"/card.md")
 	f.output(program, "kb", "sync", cards)
@@ -132,7 +135,8 @@ turns:
   - reply: Done.
 `)
 	f.submit("held", "Go.")
-	other := f.command("user", program, "run", "--remote", f.bucket, "--lease", "4s", "--task", "held", "--dir", f.repo, "Go.")
+	other := f.command("user", program, "run", "--remote", f.bucket, "--lease", "4s", "--task", "held", "--dir",
+		f.repo, "Go.")
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,8 @@ turns:
 	w := f.start()
 	f.until("the job waits", func() bool {
 		var n int
-		_ = f.db.QueryRow(context.Background(), "SELECT count(*) FROM river_job WHERE state <> 'running' AND metadata ? 'snoozes'").Scan(&n)
+		_ = f.db.QueryRow(context.Background(),
+			"SELECT count(*) FROM river_job WHERE state <> 'running' AND metadata ? 'snoozes'").Scan(&n)
 		return n == 1
 	})
 	f.write("repo/go", "")
@@ -238,7 +243,8 @@ func TestRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out := f.worker(append([]string{"--queue", tt.queue}, tt.args...)...)
 			lines := strings.Split(strings.TrimSpace(out), "\n")
-			if last := lines[len(lines)-1]; code != tt.code || len(lines) != 1 || !strings.HasPrefix(last, "anamnesis-worker: ") || !strings.Contains(last, tt.text) {
+			if last := lines[len(lines)-1]; code != tt.code || len(lines) != 1 ||
+				!strings.HasPrefix(last, "anamnesis-worker: ") || !strings.Contains(last, tt.text) {
 				t.Errorf("exit code %d, %q", code, out)
 			}
 		})
@@ -253,8 +259,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSign: while a worker works on a job, River's rescuer gets signs of it; a job without one is taken from its worker,
-// and no other is, however long it runs.
+// TestSign: while a worker works on a job, River's rescuer gets signs of it; a job without one is taken from its
+// worker, and no other is, however long it runs.
 func TestSign(t *testing.T) {
 	w := &worker{rescue: time.Minute}
 	for age, want := range map[time.Duration]time.Duration{time.Second: -1, time.Hour: time.Nanosecond} {

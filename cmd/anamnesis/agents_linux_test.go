@@ -26,11 +26,15 @@ func TestAgentAsked(t *testing.T) {
 		answer string // empty: nothing is asked
 		code   int
 		says   string
-	}{{"n", exit.Refused, "its current content is not approved"}, {"y", exit.Done, "I fixed it."}, {"", exit.Done, "I fixed it."}} {
+	}{
+		{"n", exit.Refused, "its current content is not approved"}, {"y", exit.Done, "I fixed it."},
+		{"", exit.Done, "I fixed it."},
+	} {
 		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--agent", "fixer", "Go.")
 		if row.answer != "" {
 			shown := p.sees("Use it?")
-			if !strings.Contains(shown, "system_prompt: fixer.md") || !strings.Contains(shown, "You fix things.") || strings.Contains(shown, "\x1b[2J") {
+			if !strings.Contains(shown, "system_prompt: fixer.md") || !strings.Contains(shown, "You fix things.") ||
+				strings.Contains(shown, "\x1b[2J") {
 				t.Errorf("asked about:\n%s", shown)
 			}
 			p.sees("y approve · n not: ")

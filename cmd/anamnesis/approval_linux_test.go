@@ -27,7 +27,8 @@ func layAsked(t *testing.T, words string) string {
 // runAsked starts a run that asks at a terminal.
 func runAsked(t *testing.T, dir string, args ...string) *terminal {
 	t.Helper()
-	return atTerminal(t, dir, append([]string{"run", "--dir", "w", "--model", "script:words.yaml", "--task", "t"}, append(args, "Go.")...)...)
+	return atTerminal(t, dir,
+		append([]string{"run", "--dir", "w", "--model", "script:words.yaml", "--task", "t"}, append(args, "Go.")...)...)
 }
 
 func inWorld(dir, name string) bool {
@@ -177,7 +178,8 @@ func TestAskInterrupted(t *testing.T) {
 			p.sees("to the agent: ")
 			end(p)
 			code, rest := p.ends()
-			want, says := exit.Evicted, map[string]string{"SIGTERM": "the program was asked to stop (SIGTERM)", "SIGHUP": "the user's terminal was lost"}[name]
+			want, says := exit.Evicted, map[string]string{"SIGTERM": "the program was asked to stop (SIGTERM)",
+				"SIGHUP": "the user's terminal was lost"}[name]
 			if says == "" {
 				want, says = exit.Interrupted, "interrupted"
 			}
@@ -194,14 +196,16 @@ func TestAskInterrupted(t *testing.T) {
 // runBeside runs another task in the directory of a session that waits for its user.
 func runBeside(t *testing.T, env []string, world string) {
 	t.Helper()
-	if out, err := program(t.Context(), env, "jump", "task_1", "0", "--dry-run"); err != nil || !strings.Contains(out, " would jump now: step ") {
+	if out, err := program(t.Context(), env, "jump", "task_1", "0", "--dry-run"); err != nil ||
+		!strings.Contains(out, " would jump now: step ") {
 		t.Errorf("a jump of an idle session: %v\n%s", err, out)
 	}
 	words := filepath.Join(filepath.Dir(world), "beside.yaml")
 	if err := os.WriteFile(words, []byte("turns: [{reply: Done beside it.}]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+words, "Look."); err != nil || !strings.Contains(out, "Done beside it.") {
+	if out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+words, "Look."); err != nil ||
+		!strings.Contains(out, "Done beside it.") {
 		t.Errorf("a task beside an idle session: %v\n%s", err, out)
 	}
 }
@@ -212,7 +216,11 @@ func TestPassesAlready(t *testing.T) {
 	for answer, want := range map[string]struct {
 		code int
 		text string
-	}{"yes, it is": {0, "Nothing to do."}, "nice, yes, it is": {0, "Nothing to do."}, "No.": {6, "stuck: the check passes already, before anything was done"}, "": {6, "stuck: the check passes already"}} {
+	}{
+		"yes, it is": {0, "Nothing to do."}, "nice, yes, it is": {0, "Nothing to do."},
+		"No.": {6, "stuck: the check passes already, before anything was done"},
+		"":    {6, "stuck: the check passes already"},
+	} {
 		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--until", "true", "Do nothing.")
 		p.sees("the check passes already, before anything was done: 1 of 1 passed")
 		p.sees("Is that meant? (no ends the turn)")

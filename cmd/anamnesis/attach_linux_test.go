@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAttachAtTerminal: lines typed at an attached terminal answer what the task asks at its own one, or reach its agent;
-// /stop ends its turn, and Ctrl-C leaves it running.
+// TestAttachAtTerminal: lines typed at an attached terminal answer what the task asks at its own one, or reach its
+// agent; /stop ends its turn, and Ctrl-C leaves it running.
 func TestAttachAtTerminal(t *testing.T) {
 	dir := layAsked(t, `turns:
   - calls: [{name: Bash, arguments: {command: "touch began; until test -e go; do sleep 0.05; done"}}]
@@ -25,7 +25,8 @@ func TestAttachAtTerminal(t *testing.T) {
 	if err := first.cmd.Process.Signal(os.Interrupt); err != nil { // ^C would also drop what is printed just then
 		t.Fatal(err)
 	}
-	if code, rest := first.ends(); code != 0 || !strings.Contains(rest, "t runs on; 'anamnesis attach t' shows it again") {
+	if code, rest := first.ends(); code != 0 ||
+		!strings.Contains(rest, "t runs on; 'anamnesis attach t' shows it again") {
 		t.Errorf("exit %d:\n%s", code, rest)
 	}
 	p := atTerminal(t, dir, "attach", "t")

@@ -56,7 +56,8 @@ func randomWork(r *rand.Rand, steps int) string {
 			for range 1 + r.Intn(4) {
 				lines = append(lines, fresh())
 			}
-			name, args = "StrReplaceFile", map[string]any{"path": path, "old": now[path][i], "new": strings.Join(lines, "\n"), "replace_all": true}
+			name, args = "StrReplaceFile",
+				map[string]any{"path": path, "old": now[path][i], "new": strings.Join(lines, "\n"), "replace_all": true}
 			now[path] = slices.Replace(slices.Clone(now[path]), i, i+1, lines...)
 		case kind < .87:
 			word := words[r.Intn(10)]
@@ -110,7 +111,8 @@ func TestBlameReplay(t *testing.T) {
 	if err := os.Mkdir(world, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	run("run", "--model", "script:"+script, "--approval", "auto", "--task", "t", "--eas", "10000000", "--max-steps", "1000", "Go.")
+	run("run", "--model", "script:"+script, "--approval", "auto", "--task", "t", "--eas", "10000000", "--max-steps",
+		"1000", "Go.")
 
 	stores, _ := filepath.Glob(filepath.Join(home, "worlds", "*.git"))
 	read := func(commit string) textFiles {
@@ -256,7 +258,8 @@ func TestBlameImported(t *testing.T) {
 			run := func(args ...string) string {
 				t.Helper()
 				cmd := exec.Command("anamnesis", args...)
-				cmd.Dir, cmd.Env = world, append(os.Environ(), "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "HOME="+dir)
+				cmd.Dir, cmd.Env = world, append(os.Environ(),
+					"ANAMNESIS_HOME="+filepath.Join(dir, "home"), "HOME="+dir)
 				out, err := cmd.Output()
 				if err != nil {
 					t.Fatalf("%v: %v\n%s", args, err, out)
@@ -296,8 +299,8 @@ func TestBlameImported(t *testing.T) {
 			if !strings.Contains(got, "a session of "+tt.agent) || !strings.Contains(got, "Make ") {
 				t.Error("want the session and its request")
 			}
-			// What only the first edit has is a guess: it is undone in the text that the session ended with. Where nothing
-			// wrote the whole file after it, it fits.
+			// What only the first edit has is a guess: it is undone in the text that the session ended with. Where
+			// nothing wrote the whole file after it, it fits.
 			write("totals.py", "def total(prices):\n    return str(round(sum(float(p) for p in prices), 2))\n")
 			got = run("blame", "totals.py:2")
 			t.Logf("%s", got)
@@ -314,7 +317,8 @@ func TestBlameImported(t *testing.T) {
 
 // recordedSession returns what a real agent wrote.
 func recordedSession(t *testing.T, name string) string {
-	path := filepath.Join(cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data")), "agents", name)
+	path := filepath.Join(cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data")),
+		"agents", name)
 	f, err := os.Open(path)
 	if err != nil && os.Getenv("ANAMNESIS_CI") == "" {
 		t.Skipf("SKIPPED: no recorded sessions (%v); set ANAMNESIS_BENCH_DATA to the folder that holds agents/", err)

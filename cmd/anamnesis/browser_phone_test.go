@@ -33,7 +33,8 @@ func proxyTo(t *testing.T, target *url.URL) *httptest.Server {
 func TestBrowserPhone(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	writeCard(t, home, "c1", "the lesson", "2026-01-01T10:00:00Z", "- **Issue**: the cache is stale\n- **Solution**: build it anew")
+	writeCard(t, home, "c1", "the lesson", "2026-01-01T10:00:00Z",
+		"- **Issue**: the cache is stale\n- **Solution**: build it anew")
 	var target url.URL
 	proxy := proxyTo(t, &target)
 	desk, err := url.Parse(startServe(t, home, "--origin", proxy.URL))
@@ -75,7 +76,10 @@ func TestServeThroughTunnel(t *testing.T) {
 	}
 	transport := &http.Transport{DisableKeepAlives: true} // so that the forwards end
 	defer func() { tunnel.Close(); unnamed.Close(); forwards.Wait() }()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	ask := func(method, to string, edits ...string) (*http.Response, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, to, strings.NewReader("act=0"))

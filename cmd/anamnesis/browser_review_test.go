@@ -29,8 +29,10 @@ func TestBrowserReview(t *testing.T) {
 	home := t.TempDir()
 	subjects := strings.Fields("cache socket parser token branch commit index lock queue retry schema shell socket stream timer vector worker yaml zone merge")
 	for i, subject := range subjects {
-		writeCard(t, home, fmt.Sprintf("draft%02d", i+1), fmt.Sprintf("lesson %d", i+1), fmt.Sprintf("2026-01-%02dT10:00:00Z", i+1),
-			fmt.Sprintf("- **Issue**: the %s is stale after a test run\n- **Solution**: build the %s anew", subject, subject))
+		writeCard(t, home, fmt.Sprintf("draft%02d", i+1), fmt.Sprintf("lesson %d", i+1),
+			fmt.Sprintf("2026-01-%02dT10:00:00Z", i+1),
+			fmt.Sprintf("- **Issue**: the %s is stale after a test run\n- **Solution**: build the %s anew",
+				subject, subject))
 	}
 	browse(t, "review.cjs", startServe(t, home), map[string]any{"card": "draft01"})
 
@@ -77,7 +79,8 @@ func TestBrowserGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = []byte(strings.Replace(string(text), "source_task: by_hand\n", "source_task: "+task+"\nscope:\n  repo: "+repo+"\n", 1))
+		text = []byte(strings.Replace(string(text), "source_task: by_hand\n",
+			"source_task: "+task+"\nscope:\n  repo: "+repo+"\n", 1))
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +139,8 @@ func TestBrowserSearch(t *testing.T) {
 func TestBrowserHostileCard(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	writeCard(t, home, "hostile1", `"hostile <script>window.hostile=1</script> <img src=x onerror=window.hostile=1>"`, "2026-01-01T10:00:00Z",
+	writeCard(t, home, "hostile1", `"hostile <script>window.hostile=1</script> <img src=x onerror=window.hostile=1>"`,
+		"2026-01-01T10:00:00Z",
 		`- **Issue**: <script>window.hostile=1</script> and <img src="https://evil.example/a.png" onerror="window.hostile=1">
 - **Solution**: ![remote](https://evil.example/b.png) ![data](data:image/svg+xml;base64,PHN2Zy8+) [click](javascript:window.hostile=1)
 - **Constraint**: pay `+"\u202e"+`nimda`+"\u202c"+` &#x202e; now

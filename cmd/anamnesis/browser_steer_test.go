@@ -32,7 +32,8 @@ func TestBrowserSteer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	cmd := exec.Command(os.Args[0], "run", "--dir", world, "--model", "script:"+words, "--when-asked", "wait", "--approval", "edits",
+	cmd := exec.Command(os.Args[0], "run", "--dir", world, "--model", "script:"+words, "--when-asked", "wait",
+		"--approval", "edits",
 		"--allow", "Bash(tail *)", "--grace", "0", "--task", "steered", "Write a greeting.")
 	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+home, "HOME="+home)
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -50,7 +51,8 @@ func TestBrowserSteer(t *testing.T) {
 	})
 	browse(t, "steer.cjs", startServe(t, home), map[string]any{"task": "steered"})
 	ended <- <-ended
-	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "interrupted: the user stopped the turn from the page") {
+	if cmd.ProcessState.ExitCode() != 130 ||
+		!strings.Contains(out.String(), "interrupted: the user stopped the turn from the page") {
 		t.Errorf("the task: exit %d", cmd.ProcessState.ExitCode())
 	}
 }

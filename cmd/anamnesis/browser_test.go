@@ -27,7 +27,10 @@ const storyLimit = 4 * time.Minute
 func browse(t *testing.T, story, url string, args map[string]any) string {
 	t.Helper()
 	modules := counterpart(t, "ANAMNESIS_BROWSER", "the npm packages playwright-core and axe-core")
-	all := map[string]any{"url": url, "screenshots": *screenshots, "chromium": cmp.Or(os.Getenv("ANAMNESIS_CHROMIUM"), "/usr/bin/chromium")}
+	all := map[string]any{
+		"url": url, "screenshots": *screenshots,
+		"chromium": cmp.Or(os.Getenv("ANAMNESIS_CHROMIUM"), "/usr/bin/chromium"),
+	}
 	for name, value := range args {
 		all[name] = value
 	}

@@ -49,7 +49,8 @@ func TestBrowserTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	cmd := exec.Command(os.Args[0], "run", "--dir", world, "--model", "script:"+words, "--eas", "4000", "--approval", "auto", "--task", "followed", "Write a greeting.")
+	cmd := exec.Command(os.Args[0], "run", "--dir", world, "--model", "script:"+words, "--eas", "4000", "--approval",
+		"auto", "--task", "followed", "Write a greeting.")
 	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+home, "HOME="+home)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {

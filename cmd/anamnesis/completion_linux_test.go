@@ -14,7 +14,8 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	heavy(t)
 	d := onScreen(t, 100, 30, `turns: [{reply: Done.}]`)
-	d.write("card.md", "---\ntype: knowledge_card\ntopic: Paths in lexers\nsource_task: t\n---\n- **Issue**: lexers must keep paths whole.\n")
+	d.write("card.md",
+		"---\ntype: knowledge_card\ntopic: Paths in lexers\nsource_task: t\n---\n- **Issue**: lexers must keep paths whole.\n")
 	run := func(program string, args ...string) string {
 		cmd := exec.Command(program, args...)
 		cmd.Dir, cmd.Env = filepath.Join(d.dir, "w"), d.env()

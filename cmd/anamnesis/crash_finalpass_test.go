@@ -82,7 +82,8 @@ func finalPassRun(t *testing.T, kill string) (cards, writers []string) {
 		t.Fatal(err)
 	}
 	env := []string{"ANAMNESIS_HOME=" + home}
-	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go.")
+	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model",
+		"script:"+script, "--approval", "auto", "--task", "t", "Go.")
 	if killed(err) {
 		if out, err = program(t.Context(), env, "resume", "t"); strings.Contains(out, "is done;") {
 			err = nil

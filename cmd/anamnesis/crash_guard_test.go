@@ -27,7 +27,8 @@ func guardedWords() string {
 		fmt.Fprintf(&sb, "  - calls: [{name: Bash, arguments: {command: \"seq %d0001 %d0700\"}}]\n", i+1, i+1)
 	}
 	for i := range 10 {
-		fmt.Fprintf(&sb, "  - calls: [{name: Think, arguments: {thought: \"%d %s\"}}]\n", i, strings.Repeat("one two three four five six seven eight nine ten ", 70))
+		fmt.Fprintf(&sb, "  - calls: [{name: Think, arguments: {thought: \"%d %s\"}}]\n", i,
+			strings.Repeat("one two three four five six seven eight nine ten ", 70))
 	}
 	for range 3 {
 		sb.WriteString("  - calls: [{name: Bash, arguments: {command: \"false\"}}]\n")
@@ -52,7 +53,8 @@ func TestCrashInGuards(t *testing.T) {
 	counts := filepath.Join(dir, "counts")
 	h := guardedRun(t, dir, "count:"+counts, script)
 	_, seen := guardedOps(t, h)
-	if seen["context.masked"] == 0 || seen[op.KindPassDone] < 1 || seen["strategy.given"] != 1 || seen[op.KindJumpDone] != 4 {
+	if seen["context.masked"] == 0 || seen[op.KindPassDone] < 1 || seen["strategy.given"] != 1 ||
+		seen[op.KindJumpDone] != 4 {
 		t.Fatalf("the task does not meet all guards: %v", seen)
 	}
 	data, err := os.ReadFile(counts)
@@ -85,7 +87,8 @@ func guardedRun(t *testing.T, dir, kill, script string) taskdir.Home {
 		t.Fatal(err)
 	}
 	env := []string{"ANAMNESIS_HOME=" + home}
-	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "--eas", "2000", "--window", "12000", "Go.")
+	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model",
+		"script:"+script, "--approval", "auto", "--task", "t", "--eas", "2000", "--window", "12000", "Go.")
 	if killed(err) {
 		out, err = program(t.Context(), env, "resume", "t")
 		if err != nil && strings.Contains(out, "is done;") {

@@ -48,7 +48,8 @@ func TestCrashInMail(t *testing.T) {
 			t.Parallel()
 			got := mailedRun(t, script, fmt.Sprint("op:", seq))
 			if got.context != want.context || got.kept != want.kept {
-				t.Errorf("it ends with %q in the file and this context:\n%s\nwant %q and\n%s", got.kept, got.context, want.kept, want.context)
+				t.Errorf("it ends with %q in the file and this context:\n%s\nwant %q and\n%s", got.kept, got.context,
+					want.kept, want.context)
 			}
 		})
 	}
@@ -73,7 +74,8 @@ func mailedRun(t *testing.T, script, kill string) mailedEnd {
 		t.Fatal(err)
 	}
 	env := []string{"ANAMNESIS_HOME=" + home}
-	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--tools", "SendDMail", "--task", "t", "Go.")
+	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model",
+		"script:"+script, "--approval", "auto", "--tools", "SendDMail", "--task", "t", "Go.")
 	if kill != "" {
 		if !killed(err) {
 			t.Fatalf("the run was not killed: %v\n%s", err, out)

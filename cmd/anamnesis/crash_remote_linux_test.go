@@ -93,7 +93,8 @@ func TestCrashRemote(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("seed %d: %d kills, %d stops, %d cuts, %d SIGTERM, %d rivals; %d calls, %d snapshots, %d lines", seed, all.kills.Load(), all.stops.Load(),
+	t.Logf("seed %d: %d kills, %d stops, %d cuts, %d SIGTERM, %d rivals; %d calls, %d snapshots, %d lines", seed,
+		all.kills.Load(), all.stops.Load(),
 		all.cuts.Load(), all.terms.Load(), all.takers.Load(), all.labels.Load(), all.snapshots.Load(), all.lines.Load())
 }
 
@@ -104,7 +105,8 @@ func (r *rig) write() {
 	// command appends to the ledger, then does something in the directory.
 	command := func(then string) string {
 		n++
-		return strconv.Quote(fmt.Sprintf(`echo "call c%02d $PWD" >> %s && %s`, n, ledger, strings.ReplaceAll(then, "LABEL", fmt.Sprintf("c%02d", n))))
+		return strconv.Quote(fmt.Sprintf(`echo "call c%02d $PWD" >> %s && %s`, n, ledger,
+			strings.ReplaceAll(then, "LABEL", fmt.Sprintf("c%02d", n))))
 	}
 	ticks := fmt.Sprintf(`n=0; while [ ! -e %s/go ] && [ $n -lt 400 ]; do echo "tick LABEL $PWD" >> %s; sleep 0.05; n=$((n+1)); done; echo LABEL >> work`, r.effects, ledger)
 	write := func() string {
@@ -115,7 +117,8 @@ func (r *rig) write() {
 		return "  - calls: [{name: Bash, arguments: {command: " + command(then) + ", timeout: 60}}]\n"
 	}
 	turns := []string{
-		write(), write(), write(), write(), bash("echo LABEL >> work"), bash("echo LABEL >> work"), bash("mv work again || echo LABEL > again"), bash("rm -f work; mkdir -p e/f && echo LABEL > e/f/LABEL"),
+		write(), write(), write(), write(), bash("echo LABEL >> work"), bash("echo LABEL >> work"),
+		bash("mv work again || echo LABEL > again"), bash("rm -f work; mkdir -p e/f && echo LABEL > e/f/LABEL"),
 		"  - calls: [{name: Bash, arguments: {command: " + command("echo LABEL > a1") + "}}, {name: Bash, arguments: {command: " + command("echo LABEL > a2") + "}}]\n",
 		bash("head -c 1500000 /dev/urandom | base64 > large"),
 		bash("cat " + filepath.Join(r.effects, "secret")),
@@ -125,12 +128,14 @@ func (r *rig) write() {
 			"  - choose:\n      - when: {contains: with resume \"t.1\"}\n        calls: [{name: Task, arguments: {subagent: coder, description: go on, prompt: Go on., resume: t.1}}]\n" +
 			"      - calls: [{name: Bash, arguments: {command: ls}}]\n",
 	}
-	subagent := "subagents:\n  - agent: coder\n    turns:\n" + strings.ReplaceAll(bash("echo LABEL >> sub")+write()+bash("echo LABEL >> sub")+strings.Repeat("  - reply: Written.\n", 8), "  - ", "      - ")
+	subagent := "subagents:\n  - agent: coder\n    turns:\n" + strings.ReplaceAll(bash("echo LABEL >> sub")+write()+
+		bash("echo LABEL >> sub")+strings.Repeat("  - reply: Written.\n", 8), "  - ", "      - ")
 	r.rng.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 	jump := "  - calls: [{name: jump_to_step, arguments: {step_id: 2, reason: another way}}]\n"
 	turns = slices.Insert(turns, 4+r.rng.IntN(len(turns)-4), jump)
 	words := "turns:\n" + strings.Join(turns, "") + strings.Repeat("  - reply: Done.\n", 20) + subagent
-	err := errors.Join(os.WriteFile(r.script, []byte(words), 0o600), os.WriteFile(filepath.Join(r.effects, "secret"), []byte(r.secret+"\n"), 0o600))
+	err := errors.Join(os.WriteFile(r.script, []byte(words), 0o600),
+		os.WriteFile(filepath.Join(r.effects, "secret"), []byte(r.secret+"\n"), 0o600))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -184,7 +189,8 @@ func (r *rig) when(p *process, act func()) bool {
 				return true
 			default:
 			}
-			i := slices.IndexFunc(r.ledger()[before:], func(e effect) bool { return e.what == "tick" && e.dir == p.dir })
+			i := slices.IndexFunc(r.ledger()[before:],
+				func(e effect) bool { return e.what == "tick" && e.dir == p.dir })
 			if i >= 0 {
 				fire()
 			}
@@ -286,7 +292,8 @@ func (r *rig) play(kills int, all *counted) {
 			if r.finished(p) {
 				return
 			}
-			if !begun && r.kept() && p.code() == exit.Usage { // the first object of the program before was under way: the name is taken
+			// the first object of the program before was under way: the name is taken
+			if !begun && r.kept() && p.code() == exit.Usage {
 				continue
 			}
 			r.Fatalf("the program ended by itself: exit code %d\n%s", p.code(), tail(p.out.String()))
@@ -344,7 +351,8 @@ func (r *rig) taken(p *process, all *counted) bool {
 			}
 		}
 		r.wait(q)
-		rival := len(before) == 0 && (q.code() == exit.Refused || q.code() == exit.Usage) // it began the task while the other's first object was under way
+		// it began the task while the other's first object was under way
+		rival := len(before) == 0 && (q.code() == exit.Refused || q.code() == exit.Usage)
 		if q.code() > 0 && !r.finished(q) && !rival {
 			r.Fatalf("the taker ended with exit code %d\n%s", q.code(), tail(q.out.String()))
 		}
@@ -417,7 +425,8 @@ func (r *rig) finished(p *process) bool {
 	default:
 		return false
 	}
-	return p.code() == exit.Done && strings.Contains(p.out.String(), "Done.") || strings.Contains(p.out.String(), rigTask+" is done;")
+	return p.code() == exit.Done && strings.Contains(p.out.String(), "Done.") ||
+		strings.Contains(p.out.String(), rigTask+" is done;")
 }
 
 var labelArg = regexp.MustCompile(`call (c\d\d) `)
@@ -555,7 +564,8 @@ func (r *rig) checkSnapshots(fresh machine, task string, saved map[string]string
 			r.Errorf("%s: restore %s from %s: %v", task, commit, st.Opened.Store, err)
 			continue
 		}
-		if s, err := w.Save(r.Context(), worldstate.SaveOptions{Message: "check"}); err != nil || string(s.Tree) != tree {
+		if s, err := w.Save(r.Context(), worldstate.SaveOptions{Message: "check"}); err != nil ||
+			string(s.Tree) != tree {
 			r.Errorf("%s restores to the tree %s, not %s: %v", commit, s.Tree, tree, err)
 		}
 	}

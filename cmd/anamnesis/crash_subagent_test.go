@@ -88,7 +88,8 @@ func crashWithSubagent(t *testing.T, script, kill string) (lost bool) {
 		t.Fatal(err)
 	}
 	env := []string{"ANAMNESIS_HOME=" + home}
-	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go.")
+	out, err := program(t.Context(), append(env, killVariable+"="+kill), "run", "--dir", world, "--model",
+		"script:"+script, "--approval", "auto", "--task", "t", "Go.")
 	if killed(err) {
 		out, err = program(t.Context(), env, "resume", "t")
 	} else if !strings.HasPrefix(kill, "count:") {

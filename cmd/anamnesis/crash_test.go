@@ -96,7 +96,8 @@ func TestCrashStory(t *testing.T) {
 	heavy(t)
 	runs := crashRuns
 	counts := filepath.Join(t.TempDir(), "counts")
-	out, err := program(t.Context(), []string{killVariable + "=count:" + counts}, "demo", "--dir", filepath.Join(t.TempDir(), "demo"))
+	out, err := program(t.Context(), []string{killVariable + "=count:" + counts}, "demo", "--dir",
+		filepath.Join(t.TempDir(), "demo"))
 	if err != nil {
 		t.Fatalf("the demo fails without a crash: %v\n%s", err, out)
 	}
@@ -228,7 +229,8 @@ func onceOnly(home, task string) error {
 		return err
 	}
 	if task == "demo_one" && (st.Totals.Jumps != 1 || st.Totals.Blocks != 1 || len(cards) != 1) {
-		return fmt.Errorf("%d jumps, %d blocks, %d cards; want one jump, one block and its card", st.Totals.Jumps, st.Totals.Blocks, len(cards))
+		return fmt.Errorf("%d jumps, %d blocks, %d cards; want one jump, one block and its card", st.Totals.Jumps,
+			st.Totals.Blocks, len(cards))
 	}
 	return nil
 }
@@ -239,7 +241,10 @@ func onceOnly(home, task string) error {
 func TestCrashInJump(t *testing.T) {
 	t.Parallel()
 	heavy(t)
-	kills := []string{"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7", "restore:9", "restore:10", "restore:11", "restore:12", "restore:14"}
+	kills := []string{
+		"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7",
+		"restore:9", "restore:10", "restore:11", "restore:12", "restore:14",
+	}
 	for i, kill := range everyNth(2, kills) {
 		for _, removed := range everyNth(2, []bool{i%2 == 0, i%2 != 0}) {
 			t.Run(fmt.Sprintf("%s removed %v", kill, removed), func(t *testing.T) {
@@ -332,7 +337,8 @@ func crashInRestore(t *testing.T, kill string) {
   - reply: Done.
 `
 	if err := errors.Join(os.Mkdir(world, 0o755), os.WriteFile(filepath.Join(world, "zero.txt"), []byte("0"), 0o644),
-		os.WriteFile(filepath.Join(world, "two.txt"), []byte("2"), 0o644), os.WriteFile(script, []byte(words), 0o644)); err != nil {
+		os.WriteFile(filepath.Join(world, "two.txt"), []byte("2"), 0o644), os.WriteFile(script, []byte(words),
+			0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go."); err != nil {
@@ -386,7 +392,8 @@ func crashInRestore(t *testing.T, kill string) {
 	switch {
 	case begun != ended || begun > 1:
 		t.Errorf("%d restores were intended and %d have a result", begun, ended)
-	case back != (last != nil && last.Written == 1 && last.Deleted == 1 && strings.Contains(last.Notice, "zero.txt") && strings.Contains(last.Notice, "one.txt")):
+	case back != (last != nil && last.Written == 1 && last.Deleted == 1 && strings.Contains(last.Notice, "zero.txt") &&
+		strings.Contains(last.Notice, "one.txt")):
 		t.Errorf("brought back: %v; recorded %+v", back, last)
 	}
 }

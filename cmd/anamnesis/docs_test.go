@@ -92,7 +92,10 @@ func TestLinks(t *testing.T) {
 // own help says. UPDATE_GOLDEN=1 rewrites it.
 func TestCommandReference(t *testing.T) {
 	const path = "../../docs/reference/commands.md"
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}
+	a := &app{
+		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		getenv: func(string) string { return "" },
+	}
 	var b strings.Builder
 	b.WriteString("# Commands\n\nGenerated from the program's help; `anamnesis COMMAND --help` prints the same.\n")
 	describe(&b, a.rootCommand())
@@ -117,7 +120,8 @@ func describe(b *strings.Builder, c *cobra.Command) {
 			continue
 		}
 		if !sub.HasAvailableSubCommands() || sub.Runnable() {
-			fmt.Fprintf(b, "\n## %s\n\n    %s\n\n%s\n", sub.CommandPath(), sub.UseLine(), strings.TrimSpace(cmp.Or(sub.Long, sub.Short)))
+			fmt.Fprintf(b, "\n## %s\n\n    %s\n\n%s\n", sub.CommandPath(), sub.UseLine(),
+				strings.TrimSpace(cmp.Or(sub.Long, sub.Short)))
 			describeFlags(b, sub)
 		}
 		describe(b, sub)
@@ -192,7 +196,10 @@ func TestDocumentedCommands(t *testing.T) {
 
 // parseCommand finds the command of the arguments and parses its flags.
 func parseCommand(args []string) error {
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}
+	a := &app{
+		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		getenv: func(string) string { return "" },
+	}
 	command, rest, err := a.rootCommand().Find(args)
 	if err != nil {
 		return err
@@ -253,9 +260,11 @@ func TestExamples(t *testing.T) {
 			if e.but != "" {
 				lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, e.but) })
 			}
-			cmd := exec.CommandContext(t.Context(), "sh", "-ec", `anamnesis() { "$BIN" "$@"; }`+"\n"+strings.Join(lines, "\n"))
+			cmd := exec.CommandContext(t.Context(), "sh", "-ec",
+				`anamnesis() { "$BIN" "$@"; }`+"\n"+strings.Join(lines, "\n"))
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "BIN="+bin, "HOME="+home, "ANAMNESIS_HOME="+filepath.Join(home, "a"))
+			cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "BIN="+bin, "HOME="+home,
+				"ANAMNESIS_HOME="+filepath.Join(home, "a"))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

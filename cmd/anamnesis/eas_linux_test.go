@@ -29,10 +29,12 @@ func TestEASAtTerminal(t *testing.T) {
 	}
 
 	// Ctrl-C ends a probe; the lengths that were measured are shown.
-	p = atTerminal(t, dir, "eas", "probe", "--model", fmt.Sprintf("forgetful-%d", hangingSpan), "--window", "64000", "--yes")
+	p = atTerminal(t, dir, "eas", "probe", "--model", fmt.Sprintf("forgetful-%d", hangingSpan), "--window",
+		"64000", "--yes")
 	<-hangs // the shortest length is measured
 	p.types("\x03")
-	if code, text := p.ends(); code != 130 || !strings.Contains(text, "#   1000 tokens ") || !strings.Contains(text, "# stopped: interrupted") || strings.Contains(text, "rows:") {
+	if code, text := p.ends(); code != 130 || !strings.Contains(text, "#   1000 tokens ") ||
+		!strings.Contains(text, "# stopped: interrupted") || strings.Contains(text, "rows:") {
 		t.Errorf("interrupted: exit code %d:\n%s", code, text)
 	}
 }

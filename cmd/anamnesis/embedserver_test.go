@@ -21,7 +21,8 @@ func embedServer(t *testing.T) string {
 		}
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || q.Model == "absent" {
 			w.WriteHeader(http.StatusNotFound)
-			w.Write([]byte(`{"error":{"message":"model \"absent\" not found, try pulling it first","type":"api_error"}}`))
+			w.Write(
+				[]byte(`{"error":{"message":"model \"absent\" not found, try pulling it first","type":"api_error"}}`))
 			return
 		}
 		data := []map[string]any{}

@@ -37,7 +37,8 @@ func startForeign(t *testing.T, fixtures string) string {
 	t.Helper()
 	server := counterpart(t, "ANAMNESIS_LLMOCK", "llmock of the npm package @copilotkit/aimock")
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, server, "-p", "0", "-f", fixtures, "--strict", "--validate-on-load", "--log-level", "info")
+	cmd := exec.CommandContext(ctx, server, "-p", "0", "-f", fixtures, "--strict", "--validate-on-load",
+		"--log-level", "info")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,8 @@ func startForeign(t *testing.T, fixtures string) string {
 func TestForeignServer(t *testing.T) {
 	url := startForeign(t, filepath.Join("testdata", "foreign", "jump.json"))
 	world, home := t.TempDir(), t.TempDir()
-	out, err := program(t.Context(), []string{"ANAMNESIS_HOME=" + home, "OPENAI_API_KEY=test", "OPENAI_BASE_URL=" + url + "/v1"},
+	out, err := program(t.Context(),
+		[]string{"ANAMNESIS_HOME=" + home, "OPENAI_API_KEY=test", "OPENAI_BASE_URL=" + url + "/v1"},
 		"run", "--dir", world, "--model", "gpt-4o", "--approval", "auto", "--task", "foreign", "Write the right file.")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -72,7 +72,8 @@ func forgetfulServer(t *testing.T, hangs ...chan<- struct{}) string {
 		for _, chunk := range []string{
 			`{"choices":[{"index":0,"delta":{"role":"assistant","content":` + string(text) + `}}]}`,
 			`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
-			fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`, c.Usage.Prompt, c.Usage.Completion, c.Usage.Prompt+c.Usage.Completion),
+			fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
+				c.Usage.Prompt, c.Usage.Completion, c.Usage.Prompt+c.Usage.Completion),
 			"[DONE]",
 		} {
 			fmt.Fprintf(w, "data: %s\n\n", chunk)

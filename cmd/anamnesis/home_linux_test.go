@@ -83,7 +83,10 @@ func homeFolder(t *testing.T) string {
 func inHome(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, told bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &told, getenv: func(name string) string { return env[name] }}
+	a := &app{
+		stdin: strings.NewReader(""), stdout: &out, stderr: &told,
+		getenv: func(name string) string { return env[name] },
+	}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +120,8 @@ func refusedHome(t *testing.T, env map[string]string, want string) {
 	t.Helper()
 	line := regexp.MustCompile(`^anamnesis: [^\n]*` + want + `[^\n]*; set ANAMNESIS_HOME to a folder that you may read and write\n$`)
 	eachVerb(t, func(t *testing.T, name string, args []string) {
-		if code, stdout, stderr := inHome(t, env, args...); code != refusal(name) || stdout != "" || !line.MatchString(stderr) {
+		if code, stdout, stderr := inHome(t, env, args...); code != refusal(name) || stdout != "" ||
+			!line.MatchString(stderr) {
 			t.Errorf("%q: exit %d, stdout %q, stderr\n%s", args, code, stdout, stderr)
 		}
 	})
@@ -137,28 +141,34 @@ func TestImpossibleHome(t *testing.T) {
 	dir := homeFolder(t)
 	file := filepath.Join(dir, "file")
 	t.Run("a file", func(t *testing.T) {
-		refusedHome(t, map[string]string{"ANAMNESIS_HOME": file, "HOME": dir}, "the program's folder "+file+": "+file+" is not a folder")
+		refusedHome(t, map[string]string{"ANAMNESIS_HOME": file, "HOME": dir},
+			"the program's folder "+file+": "+file+" is not a folder")
 	})
 	t.Run("below a file", func(t *testing.T) {
-		refusedHome(t, map[string]string{"ANAMNESIS_HOME": file + "/a/b", "HOME": dir}, "the program's folder "+file+"/a/b: "+file+" is not a folder")
+		refusedHome(t, map[string]string{"ANAMNESIS_HOME": file + "/a/b", "HOME": dir},
+			"the program's folder "+file+"/a/b: "+file+" is not a folder")
 	})
 	t.Run("a link to nothing", func(t *testing.T) {
 		if err := os.Symlink("nothing/here", "link"); err != nil {
 			t.Fatal(err)
 		}
-		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/link", "HOME": dir}, "the program's folder "+dir+"/link: "+dir+"/link is a dangling link")
+		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/link", "HOME": dir},
+			"the program's folder "+dir+"/link: "+dir+"/link is a dangling link")
 	})
 	t.Run("a link to itself", func(t *testing.T) {
 		if err := os.Symlink("round", "round"); err != nil {
 			t.Fatal(err)
 		}
-		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/round", "HOME": dir}, "the program's folder "+dir+"/round: too many levels of symbolic links")
+		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/round", "HOME": dir},
+			"the program's folder "+dir+"/round: too many levels of symbolic links")
 	})
 	t.Run("not text", func(t *testing.T) {
-		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/h\xff", "HOME": dir}, "the program's folder "+dir+"/h.{1,3}: its path is not UTF-8 text")
+		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/h\xff", "HOME": dir},
+			"the program's folder "+dir+"/h.{1,3}: its path is not UTF-8 text")
 	})
 	t.Run("HOME is a file", func(t *testing.T) {
-		refusedHome(t, map[string]string{"HOME": file}, "the program's folder "+file+"/[a-z./]*/anamnesis: "+file+" is not a folder")
+		refusedHome(t, map[string]string{"HOME": file},
+			"the program's folder "+file+"/[a-z./]*/anamnesis: "+file+" is not a folder")
 	})
 	t.Run("a folder in it is a file", func(t *testing.T) {
 		home := filepath.Join(dir, "tasksfile")
@@ -166,7 +176,9 @@ func TestImpossibleHome(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, stdout, stderr := inHome(t, map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}, "tasks")
-		if code != exit.Usage || stdout != "" || !strings.HasSuffix(stderr, "; set ANAMNESIS_HOME to a folder that you may read and write\n") || strings.Count(stderr, "\n") != 1 {
+		if code != exit.Usage || stdout != "" ||
+			!strings.HasSuffix(stderr, "; set ANAMNESIS_HOME to a folder that you may read and write\n") ||
+			strings.Count(stderr, "\n") != 1 {
 			t.Errorf("tasks: exit %d, stdout %q, stderr\n%s", code, stdout, stderr)
 		}
 	})
@@ -197,12 +209,15 @@ func TestForbiddenHome(t *testing.T) {
 	if err := os.Mkdir(closed, 0); err != nil {
 		t.Fatal(err)
 	}
-	refusedHome(t, map[string]string{"ANAMNESIS_HOME": closed, "HOME": dir}, "the program's folder "+closed+": "+closed+": no permission")
-	refusedHome(t, map[string]string{"ANAMNESIS_HOME": closed + "/below", "HOME": dir}, "the program's folder "+closed+"/below: [^;]*no permission")
+	refusedHome(t, map[string]string{"ANAMNESIS_HOME": closed, "HOME": dir},
+		"the program's folder "+closed+": "+closed+": no permission")
+	refusedHome(t, map[string]string{"ANAMNESIS_HOME": closed + "/below", "HOME": dir},
+		"the program's folder "+closed+"/below: [^;]*no permission")
 	if err := os.Chmod(closed, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	refusedHome(t, map[string]string{"ANAMNESIS_HOME": closed + "/below", "HOME": dir}, "the program's folder "+closed+"/below: "+closed+": no permission")
+	refusedHome(t, map[string]string{"ANAMNESIS_HOME": closed + "/below", "HOME": dir},
+		"the program's folder "+closed+"/below: "+closed+": no permission")
 	plainlyRefused(t, map[string]string{"ANAMNESIS_HOME": closed, "HOME": dir})
 
 	env := map[string]string{"ANAMNESIS_HOME": filepath.Join(dir, "home"), "HOME": dir, "PATH": os.Getenv("PATH")}
@@ -235,7 +250,9 @@ func plainlyRefused(t *testing.T, env map[string]string) {
 		}
 		code, _, stderr := inHome(t, env, args...)
 		for line := range strings.Lines(stderr) {
-			if bare.MatchString(line) && (code != exit.Usage || !strings.HasSuffix(line, "; set ANAMNESIS_HOME to a folder that you may read and write\n")) {
+			if bare.MatchString(line) &&
+				(code != exit.Usage ||
+					!strings.HasSuffix(line, "; set ANAMNESIS_HOME to a folder that you may read and write\n")) {
 				t.Errorf("%q: exit %d, stderr\n%s", args, code, stderr)
 			}
 		}
@@ -268,7 +285,8 @@ func TestReadOnlyHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Unmount(disk, unix.MNT_DETACH)
-	refusedHome(t, map[string]string{"ANAMNESIS_HOME": disk + "/none", "HOME": dir}, "the program's folder "+disk+"/none: "+disk+": the file system is read-only")
+	refusedHome(t, map[string]string{"ANAMNESIS_HOME": disk + "/none", "HOME": dir},
+		"the program's folder "+disk+"/none: "+disk+": the file system is read-only")
 	plainlyRefused(t, map[string]string{"ANAMNESIS_HOME": disk + "/home", "HOME": dir})
 }
 
@@ -292,10 +310,11 @@ func again(t *testing.T, attr *syscall.SysProcAttr) {
 	}
 }
 
-// TestReadingReadOnlyHome: what only reads works in a home that cannot be written, and a home that cannot be made is refused
-// instead of being empty.
+// TestReadingReadOnlyHome: what only reads works in a home that cannot be written, and a home that cannot be made is
+// refused instead of being empty.
 func TestReadingReadOnlyHome(t *testing.T) {
-	refusedHome(t, map[string]string{"ANAMNESIS_HOME": "/proc/nope/x", "HOME": t.TempDir()}, "the program's folder /proc/nope/x: ")
+	refusedHome(t, map[string]string{"ANAMNESIS_HOME": "/proc/nope/x", "HOME": t.TempDir()},
+		"the program's folder /proc/nope/x: ")
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
@@ -334,7 +353,8 @@ func TestReadingReadOnlyHome(t *testing.T) {
 			t.Errorf("%q: exit %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
-	if code, _, stderr := inHome(t, env, "kb", "retire", "g1"); code == exit.Done || !strings.Contains(stderr, "permission denied") {
+	if code, _, stderr := inHome(t, env, "kb", "retire", "g1"); code == exit.Done ||
+		!strings.Contains(stderr, "permission denied") {
 		t.Errorf("a change: exit %d\n%s", code, stderr)
 	}
 }

@@ -46,13 +46,17 @@ func (s *strictServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		img, format, bad := image.Decode(bytes.NewReader(data))
 		switch {
 		case s.blind:
-			http.Error(w, `{"error":{"message":"No endpoints found that support image input","type":"invalid_request_error"}}`, http.StatusNotFound)
+			http.Error(w,
+				`{"error":{"message":"No endpoints found that support image input","type":"invalid_request_error"}}`,
+				http.StatusNotFound)
 			return
 		case err != nil || bad != nil || "image/"+format != m[1]:
-			http.Error(w, `{"error":{"message":"Could not process image","type":"invalid_request_error"}}`, http.StatusBadRequest)
+			http.Error(w, `{"error":{"message":"Could not process image","type":"invalid_request_error"}}`,
+				http.StatusBadRequest)
 			return
 		case len(m[2]) > 5<<20 || max(img.Bounds().Dx(), img.Bounds().Dy()) > 2_000:
-			http.Error(w, `{"error":{"message":"image exceeds 5 MB maximum","type":"invalid_request_error"}}`, http.StatusBadRequest)
+			http.Error(w, `{"error":{"message":"image exceeds 5 MB maximum","type":"invalid_request_error"}}`,
+				http.StatusBadRequest)
 			return
 		}
 	}
@@ -78,7 +82,8 @@ func reads(paths ...string) string {
 	var calls []string
 	for i, p := range paths {
 		args, _ := json.Marshal(map[string]string{"path": p})
-		calls = append(calls, fmt.Sprintf(`{"index":%d,"id":"c%d","type":"function","function":{"name":"ReadFile","arguments":%q}}`, i, i, args))
+		calls = append(calls, fmt.Sprintf(
+			`{"index":%d,"id":"c%d","type":"function","function":{"name":"ReadFile","arguments":%q}}`, i, i, args))
 	}
 	return `{"tool_calls":[` + strings.Join(calls, ",") + `]}`
 }
@@ -121,7 +126,8 @@ func TestImageStory(t *testing.T) {
 	}
 	run := func(url string, args ...string) {
 		t.Helper()
-		out, err := program(t.Context(), []string{"ANAMNESIS_HOME=" + home, "OPENAI_API_KEY=test", "OPENAI_BASE_URL=" + url + "/v1"},
+		out, err := program(t.Context(),
+			[]string{"ANAMNESIS_HOME=" + home, "OPENAI_API_KEY=test", "OPENAI_BASE_URL=" + url + "/v1"},
 			append(args, "--approval", "auto")...)
 		if err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
@@ -146,19 +152,24 @@ func TestImageStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(url, "resume", "look", "And now?")
-	if same, text := sees.images(); len(same) != 2 || same[0] != urls[0] || same[1] != urls[1] || !strings.Contains(text, "And now?") {
+	if same, text := sees.images(); len(same) != 2 || same[0] != urls[0] || same[1] != urls[1] ||
+		!strings.Contains(text, "And now?") {
 		t.Errorf("a resume sent %d other images", len(same))
 	}
 	writePNG(t, filepath.Join(dir, "logo.png"), 60, 40)
 	run(url, "resume", "look", "And on @logo.png and @half.png?")
 	if three, text := sees.images(); len(three) != 3 || three[2] != urls[0] ||
-		!strings.Contains(text, filepath.Join(dir, "logo.png")+": image/png, 60x40 pixels, ") || !strings.Contains(text, "half.png: not attached: it is damaged: ") {
+		!strings.Contains(text, filepath.Join(dir, "logo.png")+": image/png, 60x40 pixels, ") ||
+		!strings.Contains(text, "half.png: not attached: it is damaged: ") {
 		t.Errorf("with words that name an image, %d were sent: %s", len(three), text)
 	}
-	for model, refuses := range map[string]bool{"no-eyes": false, "gpt-5": true} { // by its name, by the endpoint's refusal
+	// by its name, by the endpoint's refusal
+	for model, refuses := range map[string]bool{"no-eyes": false, "gpt-5": true} {
 		blind := &strictServer{turns: []string{reads("wide.png"), `{"content":"I cannot see it."}`}, blind: refuses}
 		run(serve(blind), "run", "--dir", dir, "--model", model, "--task", model, "What is on it?")
-		if urls, text := blind.images(); len(urls) != 0 || !strings.Contains(text, `2000x40 pixels, `) || !strings.Contains(text, "[This model takes no images, or its endpoint refused them: only the text above is known.]") {
+		if urls, text := blind.images(); len(urls) != 0 || !strings.Contains(text, `2000x40 pixels, `) ||
+			!strings.Contains(text,
+				"[This model takes no images, or its endpoint refused them: only the text above is known.]") {
 			t.Errorf("%s was sent %d images and %s", model, len(urls), text)
 		}
 	}

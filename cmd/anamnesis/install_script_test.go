@@ -129,13 +129,17 @@ func TestInstallScript(t *testing.T) {
 			if err := os.Mkdir(tmp, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			cmd.Env = []string{"HOME=" + dir, "PATH=" + path, "ANAMNESIS_BIN=" + bin, "TMPDIR=" + tmp, "ANAMNESIS_URL=" + strings.Trim(cmp.Or(tt.url, s.URL), "-")}
+			cmd.Env = []string{
+				"HOME=" + dir, "PATH=" + path, "ANAMNESIS_BIN=" + bin, "TMPDIR=" + tmp,
+				"ANAMNESIS_URL=" + strings.Trim(cmp.Or(tt.url, s.URL), "-"),
+			}
 			out, err := cmd.CombinedOutput()
 			good := name == "installs"
 			if (err == nil) != good || !strings.Contains(string(out), tt.want) {
 				t.Errorf("%v: %s", err, out)
 			}
-			if data, _ := os.ReadFile(old); name != "a file in the way" && name != "no permission" && (string(data) == "old") == good {
+			if data, _ := os.ReadFile(old); name != "a file in the way" && name != "no permission" &&
+				(string(data) == "old") == good {
 				t.Errorf("the program is %q", data)
 			}
 			for _, dir := range []string{bin, tmp} {

@@ -46,7 +46,8 @@ func startRun(t *testing.T) *running {
 	if err := os.WriteFile(script, []byte(words), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.cmd = exec.Command(os.Args[0], "run", "--dir", r.world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go.")
+	r.cmd = exec.Command(os.Args[0], "run", "--dir", r.world, "--model", "script:"+script, "--approval", "auto",
+		"--task", "t", "Go.")
 	r.cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+r.home)
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
 	if err := r.cmd.Start(); err != nil {

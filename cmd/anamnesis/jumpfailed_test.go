@@ -25,15 +25,17 @@ func TestJumpThatFailed(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			dir := t.TempDir()
 			world, home, script := filepath.Join(dir, "w"), filepath.Join(dir, "home"), filepath.Join(dir, "words.yaml")
-			err := errors.Join(os.Mkdir(world, 0o755), os.WriteFile(filepath.Join(world, "a.txt"), []byte("zero\n"), 0o644), os.WriteFile(script, []byte(words), 0o644))
+			err := errors.Join(os.Mkdir(world, 0o755), os.WriteFile(filepath.Join(world, "a.txt"), []byte("zero\n"),
+				0o644), os.WriteFile(script, []byte(words), 0o644))
 			if err != nil {
 				t.Fatal(err)
 			}
 			run := func(hook func(string), args ...string) (int, string) {
 				var stderr bytes.Buffer
-				a := &app{stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &stderr, store: runtime.Store{World: worldstate.Options{Hook: hook}}, getenv: func(name string) string {
-					return map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}[name]
-				}}
+				a := &app{stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &stderr,
+					store: runtime.Store{World: worldstate.Options{Hook: hook}}, getenv: func(name string) string {
+						return map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}[name]
+					}}
 				return a.main(args), stderr.String()
 			}
 			if code, out := run(nil, "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go."); code != 0 {
@@ -55,7 +57,9 @@ func TestJumpThatFailed(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, told, _ := strings.Cut(out, "\nanamnesis: ")
-			if code != 1 || strings.Count(told, "\n") != 1 || !strings.HasSuffix(told, "; the jump to step 0 has begun; 'anamnesis resume t' makes it, 'anamnesis world abandon --task t' ends it and leaves the files\n") {
+			if code != 1 || strings.Count(told, "\n") != 1 ||
+				!strings.HasSuffix(told,
+					"; the jump to step 0 has begun; 'anamnesis resume t' makes it, 'anamnesis world abandon --task t' ends it and leaves the files\n") {
 				t.Errorf("exit %d, want 1 and one line with a remedy:\n%s", code, out)
 			}
 			if code, out := run(nil, "jump", "t", "0"); code != 0 {

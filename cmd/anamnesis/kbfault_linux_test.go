@@ -29,8 +29,10 @@ func (f kbFolder) refused(code int, words string, env []string, args ...string) 
 	cmd := f.command(args...)
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
-	if err == nil || cmd.ProcessState.ExitCode() != code || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), words) {
-		f.Errorf("kb %s: exit %d (%v), want %d and one line with %q; it said\n%s", args[0], cmd.ProcessState.ExitCode(), err, code, words, out)
+	if err == nil || cmd.ProcessState.ExitCode() != code || strings.Count(string(out), "\n") != 1 ||
+		!strings.Contains(string(out), words) {
+		f.Errorf("kb %s: exit %d (%v), want %d and one line with %q; it said\n%s", args[0], cmd.ProcessState.ExitCode(),
+			err, code, words, out)
 	}
 }
 
@@ -107,7 +109,8 @@ func TestCardsWithoutGit(t *testing.T) {
 	add := f.command("add", f.cardFile("k2", "two"))
 	add.Env = append(add.Env, none...)
 	out, err := add.CombinedOutput()
-	if said := "written, and not in the folder's history yet: the git program is not installed\n"; err != nil || strings.Count(string(out), said) != 1 {
+	if said := "written, and not in the folder's history yet: the git program is not installed\n"; err != nil ||
+		strings.Count(string(out), said) != 1 {
 		t.Errorf("%v; it said %q, want once %q", err, out, said)
 	}
 	f.refused(exit.Usage, "the git program is not installed; install git", none, "sync", "../remote.git")

@@ -75,7 +75,8 @@ func (f kbFolder) cards() map[string]string {
 			f.Errorf("half a card: %s: %v", p, err)
 		}
 		// Dates of reviews differ from run to run.
-		lines := slices.DeleteFunc(strings.SplitAfter(string(data), "\n"), func(l string) bool { return strings.HasPrefix(l, "verified_at:") })
+		lines := slices.DeleteFunc(strings.SplitAfter(string(data), "\n"),
+			func(l string) bool { return strings.HasPrefix(l, "verified_at:") })
 		out[filepath.Base(p)] = strings.Join(lines, "")
 	}
 	return out
@@ -253,7 +254,8 @@ func (f kbFolder) checkAfterKill(when string, old, want map[string]string, ends 
 func (f kbFolder) checkAgain(when string, verb []string) string {
 	f.Helper()
 	out, err := f.command(verb...).CombinedOutput()
-	if err != nil && !bytes.Contains(out, []byte("changed since this review was begun")) && !bytes.Contains(out, []byte("the card is superseded")) {
+	if err != nil && !bytes.Contains(out, []byte("changed since this review was begun")) &&
+		!bytes.Contains(out, []byte("the card is superseded")) {
 		f.Errorf("%s: again: %v\n%s", when, err, out)
 	}
 	if verb[0] == "rebuild" {

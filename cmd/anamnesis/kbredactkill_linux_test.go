@@ -39,7 +39,8 @@ func TestKillRedact(t *testing.T) {
 	t.Parallel()
 	const key = "A7fK2mQ9xZ3bV8nL5tR1wY6cH4jD0pSgE2uN"
 	f := newKBFolder(t)
-	text := "---\ntype: knowledge_card\ntopic: ghp_" + key + "\nsource_task: t\nid: s1\ncreated: 2026-01-09\n---\n- **Issue**: ghp_" + key + "\n"
+	text := "---\ntype: knowledge_card\ntopic: ghp_" + key +
+		"\nsource_task: t\nid: s1\ncreated: 2026-01-09\n---\n- **Issue**: ghp_" + key + "\n"
 	path := filepath.Join(f.dir, "cards", "2026-01", "ghp-"+strings.ToLower(key)+"-s1.md")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

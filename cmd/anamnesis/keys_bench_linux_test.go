@@ -33,7 +33,8 @@ func BenchmarkKeyToScreen(b *testing.B) {
 		}
 		cmd := exec.Command(os.Args[0], "--approval", "auto", "--model", "script:../words.yaml", "go on then")
 		cmd.Dir = world
-		cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "HOME="+dir, "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "TERM=xterm-256color", "ANAMNESIS_THEME=dark")
+		cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "HOME="+dir,
+			"ANAMNESIS_HOME="+filepath.Join(dir, "home"), "TERM=xterm-256color", "ANAMNESIS_THEME=dark")
 		p := onTerminal(b, cmd)
 		if err := unix.IoctlSetWinsize(int(p.ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}); err != nil {
 			b.Fatal(err)
@@ -59,7 +60,9 @@ func BenchmarkKeyToScreen(b *testing.B) {
 		env                  []string
 	}{
 		{name: "claude-code", program: "claude", ready: "❯", env: []string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://127.0.0.1:9", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
-			files: map[string]string{".claude.json": `{"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": {"approved": ["k"]}, "projects": {"HOME/w": {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}`}},
+			files: map[string]string{
+				".claude.json": `{"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": {"approved": ["k"]}, "projects": {"HOME/w": {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}`,
+			}},
 		{name: "codex", program: "codex", ready: "›", env: []string{"MOCK_KEY=k"},
 			files: map[string]string{".codex/config.toml": "model = \"m1\"\nmodel_provider = \"mock\"\ncheck_for_update_on_startup = false\n[model_providers.mock]\nname = \"mock\"\nbase_url = \"http://127.0.0.1:9/v1\"\n" +
 				"wire_api = \"responses\"\nenv_key = \"MOCK_KEY\"\n[projects.\"HOME/w\"]\ntrust_level = \"trusted\"\n"}},
@@ -80,7 +83,8 @@ func BenchmarkKeyToScreen(b *testing.B) {
 			if err := os.Mkdir(cmd.Dir, 0o755); err != nil {
 				b.Fatal(err)
 			}
-			cmd.Env = append([]string{"HOME=" + home, "TERM=xterm-256color", "LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")}, o.env...)
+			cmd.Env = append([]string{"HOME=" + home, "TERM=xterm-256color", "LC_ALL=C.UTF-8",
+				"PATH=" + os.Getenv("PATH")}, o.env...)
 			p := onTerminal(b, cmd)
 			if err := unix.IoctlSetWinsize(int(p.ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}); err != nil {
 				b.Fatal(err)

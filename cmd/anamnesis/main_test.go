@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"anamnesis": main, "append": appendMain})
 }
 
-// appendMain appends each line of the standard input to a stream as the body of an operation, and prints its number once
-// it is durable: append DIR KIND [STEP].
+// appendMain appends each line of the standard input to a stream as the body of an operation, and prints its number
+// once it is durable: append DIR KIND [STEP].
 func appendMain() {
 	step := 0
 	if len(os.Args) > 3 {

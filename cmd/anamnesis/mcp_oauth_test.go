@@ -47,7 +47,8 @@ func (s *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp":
 		reply(200, map[string]any{"resource": s.url + "/mcp", "authorization_servers": []string{s.url}})
 	case "/.well-known/oauth-authorization-server":
-		reply(200, map[string]any{"issuer": s.url, "authorization_endpoint": s.url + "/authorize", "token_endpoint": s.url + "/token",
+		reply(200, map[string]any{"issuer": s.url, "authorization_endpoint": s.url + "/authorize",
+			"token_endpoint":        s.url + "/token",
 			"registration_endpoint": s.url + "/register", "response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}})
 	case "/register":
 		var client map[string]any
@@ -63,17 +64,22 @@ func (s *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, s.redirect+"?"+back.Encode(), http.StatusFound)
 	case "/token":
 		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-		code := r.FormValue("code") == "code-1" && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge && r.FormValue("redirect_uri") == s.redirect
+		code := r.FormValue("code") == "code-1" && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge &&
+			r.FormValue("redirect_uri") == s.redirect
 		refresh := !s.gone && r.FormValue("refresh_token") == fmt.Sprintf("refresh-%d", s.issued)
 		if !code && !refresh {
 			reply(400, map[string]any{"error": "invalid_grant"})
 			return
 		}
 		s.issued++
-		reply(200, map[string]any{"access_token": s.token(), "token_type": "Bearer", "expires_in": s.seconds, "refresh_token": fmt.Sprintf("refresh-%d", s.issued)})
+		reply(200, map[string]any{
+			"access_token": s.token(), "token_type": "Bearer", "expires_in": s.seconds,
+			"refresh_token": fmt.Sprintf("refresh-%d", s.issued),
+		})
 	case "/mcp":
 		if s.issued == 0 || s.revoked || r.Header.Get("Authorization") != "Bearer "+s.token() {
-			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.url+`/.well-known/oauth-protected-resource/mcp"`)
+			w.Header().Set("WWW-Authenticate",
+				`Bearer resource_metadata="`+s.url+`/.well-known/oauth-protected-resource/mcp"`)
 			http.Error(w, "log in", http.StatusUnauthorized)
 			return
 		}
@@ -87,12 +93,17 @@ func (s *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		switch m.Method {
 		case "initialize":
-			reply(200, map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": map[string]any{"protocolVersion": "2025-06-18",
-				"serverInfo": map[string]any{"name": "locked", "version": "1"}, "capabilities": map[string]any{"tools": map[string]any{}}}})
+			reply(200,
+				map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": map[string]any{"protocolVersion": "2025-06-18",
+					"serverInfo": map[string]any{"name": "locked", "version": "1"}, "capabilities": map[string]any{"tools": map[string]any{}}}})
 		case "tools/list":
-			reply(200, map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": map[string]any{"tools": []any{map[string]any{"name": "open_door", "inputSchema": map[string]any{"type": "object"}}}}})
+			reply(200, map[string]any{
+				"jsonrpc": "2.0", "id": m.ID,
+				"result": map[string]any{"tools": []any{map[string]any{"name": "open_door", "inputSchema": map[string]any{"type": "object"}}}},
+			})
 		default:
-			reply(200, map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32601, "message": "no such method"}})
+			reply(200, map[string]any{"jsonrpc": "2.0", "id": m.ID,
+				"error": map[string]any{"code": -32601, "message": "no such method"}})
 		}
 	default:
 		http.NotFound(w, r)
@@ -199,7 +210,8 @@ func TestMCPLogin(t *testing.T) {
 	s.set(func() { s.gone = false })
 	expect("no login is stored for locked", "mcp", "logout", "locked")
 	expect("it wants a login", "mcp", "test", "locked")
-	expect("The MCP server locked is not there: it wants a login", "run", "--dir", t.TempDir(), "--model", "script:"+wordsFile(t), "--approval", "auto", "--task", "one", "Go on.")
+	expect("The MCP server locked is not there: it wants a login", "run", "--dir", t.TempDir(), "--model",
+		"script:"+wordsFile(t), "--approval", "auto", "--task", "one", "Go on.")
 }
 
 func wordsFile(t *testing.T) string {

@@ -58,12 +58,14 @@ func TestMCPProjectServers(t *testing.T) {
 	}
 	env := []string{"ANAMNESIS_HOME=" + home, "HOME=" + user}
 	for _, name := range []string{"every", "files", "mem"} {
-		out, err := program(t.Context(), env, append([]string{"mcp", "approve", name, "--dir", world, "--yes"}, grants...)...)
+		out, err := program(t.Context(), env,
+			append([]string{"mcp", "approve", name, "--dir", world, "--yes"}, grants...)...)
 		if err != nil || !strings.Contains(out, "approved "+name) {
 			t.Fatalf("approve %s: %v\n%s", name, err, out)
 		}
 	}
-	out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "--tools-wait", "3m", "Use the servers.")
+	out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+script, "--approval", "auto",
+		"--task", "t", "--tools-wait", "3m", "Use the servers.")
 	if err != nil || !strings.Contains(out, "All three were used.") {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -20,7 +20,8 @@ import (
 // mcpServer returns the program of a server of the npm scope @modelcontextprotocol.
 func mcpServer(t *testing.T, name string) string {
 	t.Helper()
-	return filepath.Join(counterpart(t, "ANAMNESIS_MCP_SERVERS", "server-everything, server-filesystem and server-memory of the npm scope @modelcontextprotocol"), "mcp-server-"+name)
+	return filepath.Join(counterpart(t, "ANAMNESIS_MCP_SERVERS",
+		"server-everything, server-filesystem and server-memory of the npm scope @modelcontextprotocol"), "mcp-server-"+name)
 }
 
 // startHTTP starts server-everything over streamable HTTP and returns its
@@ -144,7 +145,8 @@ func TestMCPServers(t *testing.T) {
 	if err := os.WriteFile(script, fmt.Appendf(nil, mcpScript, "["+mark[:1]+"]"+mark[1:]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := program(t.Context(), []string{"ANAMNESIS_HOME=" + home}, "run", "--dir", world, "--model", "script:"+script,
+	out, err := program(t.Context(), []string{"ANAMNESIS_HOME=" + home}, "run", "--dir", world, "--model",
+		"script:"+script,
 		"--approval", "auto", "--sandbox", "off" /* it keeps commands from the servers' processes */, "--task", "t", "--tools-wait", "3m", "Use the servers.")
 	if err != nil || !strings.Contains(out, "All four were used.") {
 		t.Fatalf("%v\n%s", err, out)
@@ -156,7 +158,8 @@ func TestMCPServers(t *testing.T) {
 		t.Errorf("note.txt: %q, %v", data, err)
 	}
 	image := returned(t, home, "t", "mcp__every__get-tiny-image")
-	if len(image) != 1 || len(image[0].Parts) != 1 || image[0].Parts[0].MIME != "image/png" || !strings.HasPrefix(string(image[0].Parts[0].Base64), "\x89PNG") {
+	if len(image) != 1 || len(image[0].Parts) != 1 || image[0].Parts[0].MIME != "image/png" ||
+		!strings.HasPrefix(string(image[0].Parts[0].Base64), "\x89PNG") {
 		t.Errorf("the image is not in the stream: %+v", image)
 	}
 	if !image[0].Network {

@@ -89,7 +89,9 @@ func storyHolds(story []byte, asks, holds string) error {
 			if !inFile {
 				after = string(f.Data)
 			}
-			if asking && strings.Contains(line, "script:"+f.Name) && slices.ContainsFunc(strings.Split(after, "\n"), func(l string) bool { return isExpectation(l) && strings.Contains(l, holds) }) {
+			if asking && strings.Contains(line, "script:"+f.Name) &&
+				slices.ContainsFunc(strings.Split(after, "\n"),
+					func(l string) bool { return isExpectation(l) && strings.Contains(l, holds) }) {
 				return nil
 			}
 		}
@@ -141,7 +143,8 @@ func testHolds(file []byte, name, _ string) error {
 		ast.Inspect(fn.Body, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
 				of, _ := s.X.(*ast.Ident)
-				fails = fails || of != nil && of.Name == "t" && slices.Contains([]string{"Error", "Errorf", "Fatal", "Fatalf"}, s.Sel.Name)
+				fails = fails || of != nil && of.Name == "t" &&
+					slices.Contains([]string{"Error", "Errorf", "Fatal", "Fatalf"}, s.Sel.Name)
 			}
 			return true
 		})

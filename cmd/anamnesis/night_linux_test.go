@@ -83,19 +83,30 @@ func delta(content string) string {
 // nightFaults are twelve faults and two quotas, by the reply that they come before.
 func nightFaults() map[int]fault {
 	return map[int]fault{
-		5:   {"overloaded", status(503, "", "", `{"error":{"message":"The server is overloaded"}}`)},
-		12:  {"529", status(529, "", "", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)},
-		25:  {"rate limit", status(429, "Retry-After", "20", `{"error":{"message":"Rate limit reached"}}`)},
-		40:  {"quota by header", status(429, "Retry-After", "600", `{"error":{"message":"Usage limit reached"}}`)},
-		55:  {"hang up", hangUp},
-		70:  {"a page", status(502, "Content-Type", "text/html", "<html><body>Bad Gateway</body></html>")},
-		85:  {"empty", streamed(delta(`""`), finish, "[DONE]")},
-		100: {"thought only", streamed(`{"choices":[{"index":0,"delta":{"reasoning_content":"Well."}}]}`, finish, "[DONE]")},
+		5: {"overloaded", status(503, "", "", `{"error":{"message":"The server is overloaded"}}`)},
+		12: {"529",
+			status(529, "", "", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)},
+		25: {"rate limit", status(429, "Retry-After", "20", `{"error":{"message":"Rate limit reached"}}`)},
+		40: {"quota by header", status(429, "Retry-After", "600", `{"error":{"message":"Usage limit reached"}}`)},
+		55: {"hang up", hangUp},
+		70: {"a page", status(502, "Content-Type", "text/html", "<html><body>Bad Gateway</body></html>")},
+		85: {"empty", streamed(delta(`""`), finish, "[DONE]")},
+		100: {
+			"thought only",
+			streamed(`{"choices":[{"index":0,"delta":{"reasoning_content":"Well."}}]}`, finish, "[DONE]"),
+		},
 		130: {"cut stream", streamed(delta(`"I will"`))},
 		150: {"error in the stream", streamed(`{"error":{"message":"Internal error, try again","code":500}}`)},
-		170: {"quota by text", status(429, "", "", `{"error":{"message":"You have hit your usage limit. Try again in 11 minutes."}}`)},
+		170: {
+			"quota by text",
+			status(429, "", "", `{"error":{"message":"You have hit your usage limit. Try again in 11 minutes."}}`),
+		},
 		190: {"not JSON", streamed("{oops")},
-		210: {"refused option", status(400, "", "", `{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error"}}`)},
+		210: {
+			"refused option",
+			status(400, "", "",
+				`{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error"}}`),
+		},
 		230: {"500", status(500, "", "", `{"error":{"message":"The model crashed"}}`)},
 	}
 }
@@ -251,7 +262,8 @@ func TestNight(t *testing.T) {
 	if *nightly {
 		clock = 1
 	}
-	env := append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", fmt.Sprintf("%s=%d:%d", clockVariable, time.Now().UnixNano(), clock),
+	env := append(os.Environ(), "ANAMNESIS_TEST_MAIN=1",
+		fmt.Sprintf("%s=%d:%d", clockVariable, time.Now().UnixNano(), clock),
 		"ANAMNESIS_HOME="+home, "HOME="+home, "OPENAI_BASE_URL="+srv.URL+"/v1", "OPENAI_API_KEY=test")
 	begin := func(args ...string) (*exec.Cmd, *bytes.Buffer) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -271,7 +283,8 @@ func TestNight(t *testing.T) {
 		}
 		return out.String()
 	}
-	cmd, _ := begin("run", "--task", "night", "--model", "deepseek-chat", "--approval", "auto", "--max-steps", "400", "--when-asked", "wait", "--until", "sh check.sh", "write one, two and three")
+	cmd, _ := begin("run", "--task", "night", "--model", "deepseek-chat", "--approval", "auto", "--max-steps", "400",
+		"--when-asked", "wait", "--until", "sh check.sh", "write one, two and three")
 	<-s.reached[90]
 	for { // the question takes a moment to be asked
 		answer, _ := begin("answer", "night", "Port 9090, please.")

@@ -54,6 +54,7 @@ func (d *drawn) awaits(event, text string) {
 	d.t.Helper()
 	d.until("notify "+event, func(string) bool {
 		data, err := os.ReadFile(filepath.Join(d.dir, "events"))
-		return err == nil && strings.Contains(string(data), `{"event":"`+event+`"`) && strings.Contains(string(data), `"text":"`+text+`"`)
+		return err == nil && strings.Contains(string(data), `{"event":"`+event+`"`) &&
+			strings.Contains(string(data), `"text":"`+text+`"`)
 	})
 }

@@ -39,7 +39,8 @@ func TestPassCapsOfProgram(t *testing.T) {
 	if err := os.WriteFile(script, []byte(sb.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := program(t.Context(), []string{"ANAMNESIS_HOME=" + home}, "run", "--dir", world, "--model", "script:"+script,
+	out, err := program(t.Context(), []string{"ANAMNESIS_HOME=" + home}, "run", "--dir", world, "--model",
+		"script:"+script,
 		"--approval", "auto", "--eas", "4000", "--window", "1000000", "--task", "t", "Read it.")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -57,7 +58,8 @@ func TestPassCapsOfProgram(t *testing.T) {
 	if err != nil || left == nil {
 		t.Fatalf("no pass over %d tokens: %v\n%s", tokens, err, out)
 	}
-	if left.Calls == 0 || left.Calls > anamnesis.MaxPieces || left.Writer != anamnesis.WriterExtractor || left.Fallback == "" {
+	if left.Calls == 0 || left.Calls > anamnesis.MaxPieces || left.Writer != anamnesis.WriterExtractor ||
+		left.Fallback == "" {
 		t.Errorf("%d calls, written by the %s: %s", left.Calls, left.Writer, left.Fallback)
 	}
 	if left.Usage.Prompt > anamnesis.MaxPieces*4_000 || !strings.Contains(left.Block, "no such part") {

@@ -40,7 +40,8 @@ func TestPlanMode(t *testing.T) {
 	d.press("BTab")
 	d.sees("plan mode (Shift-Tab) · /help")
 	d.types("fix the parser\n")
-	d.sees("Carry this plan out?", "❯ Yes, approval edits", "Yes, approval ask", "Yes, approval auto", "Edit the plan", "No, go on planning")
+	d.sees("Carry this plan out?", "❯ Yes, approval edits", "Yes, approval ask", "Yes, approval auto", "Edit the plan",
+		"No, go on planning")
 	d.golden("planned")
 	if inWorld(d.dir, "a.txt") {
 		t.Error("a file was written in plan mode")

@@ -50,7 +50,8 @@ func readmeDemo(t *testing.T) []string {
 	if m == nil {
 		t.Fatal("README.md shows nothing of the demo")
 	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(m[1])), "\n"), func(l string) bool { return l == "…" })
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(m[1])), "\n"),
+		func(l string) bool { return l == "…" })
 }
 
 // TestReadmeLanguages: both READMEs name the same commands, in the same order.
@@ -154,7 +155,8 @@ func TestReadmeWalk(t *testing.T) {
 		"anamnesis install claude-code": func(line string) { wants(line+" --yes", ".claude") },
 		"anamnesis kb export --agents-md": func(line string) {
 			card := "---\ntype: knowledge_card\ntopic: leap years\nsource_task: by_hand\n---\n- **Issue**: February has 29 days\n- **Solution**: test the year\n"
-			sh("printf '%s' " + "'" + card + "' | anamnesis kb add --project - && anamnesis kb approve --project $(anamnesis kb list --project --json | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/')")
+			sh("printf '%s' " + "'" + card +
+				"' | anamnesis kb add --project - && anamnesis kb approve --project $(anamnesis kb list --project --json | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/')")
 			wants(line+" --yes", "AGENTS.md")
 		},
 	}

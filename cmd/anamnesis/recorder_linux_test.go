@@ -106,7 +106,10 @@ func (r *recorded) recorder() int {
 }
 
 func toldCall(n int) map[string]any {
-	return map[string]any{"tool_name": "Bash", "tool_use_id": fmt.Sprint("t", n), "tool_input": map[string]string{"command": "touch a"}, "tool_response": map[string]any{"stdout": ""}}
+	return map[string]any{
+		"tool_name": "Bash", "tool_use_id": fmt.Sprint("t", n), "tool_input": map[string]string{"command": "touch a"},
+		"tool_response": map[string]any{"stdout": ""},
+	}
 }
 
 // TestRecorderKilled: whenever the recorder is killed, or hangs, the agent continues, and

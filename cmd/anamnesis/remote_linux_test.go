@@ -72,7 +72,8 @@ func TestRemoteWaits(t *testing.T) {
 func TestRemoteReads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, rand.New(rand.NewPCG(1, 1)), true, false)
-	words := "turns:\n" + strings.Repeat("  - calls: [{name: Glob, arguments: {pattern: '*'}}]\n", 10) + "  - reply: Read.\n"
+	words := "turns:\n" + strings.Repeat("  - calls: [{name: Glob, arguments: {pattern: '*'}}]\n", 10) +
+		"  - reply: Read.\n"
 	if err := os.WriteFile(r.script, []byte(words), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,8 @@ func TestRemoteCommits(t *testing.T) {
 	sh := func(dir, line string) string {
 		t.Helper()
 		cmd := exec.Command("sh", "-euc", line)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_AUTHOR_NAME=P", "GIT_AUTHOR_EMAIL=p@p", "GIT_COMMITTER_NAME=P", "GIT_COMMITTER_EMAIL=p@p")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_AUTHOR_NAME=P", "GIT_AUTHOR_EMAIL=p@p",
+			"GIT_COMMITTER_NAME=P", "GIT_COMMITTER_EMAIL=p@p")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)
@@ -148,7 +150,8 @@ func TestRemoteCommits(t *testing.T) {
 	_, line, _ := strings.Cut(out, "\nfor b in ")
 	line, _, _ = strings.Cut(line, "\n")
 	sh(filepath.Join(r.top, "clone"), "for b in "+line)
-	want, got := sh(one.dir, "git rev-parse topic main"), sh(filepath.Join(r.top, "clone"), "git rev-parse refs/anamnesis/"+rigTask+"/refs/heads/topic refs/anamnesis/"+rigTask+"/refs/heads/main")
+	want, got := sh(one.dir, "git rev-parse topic main"), sh(filepath.Join(r.top, "clone"),
+		"git rev-parse refs/anamnesis/"+rigTask+"/refs/heads/topic refs/anamnesis/"+rigTask+"/refs/heads/main")
 	if got != want {
 		t.Errorf("fetched %q, want %q", got, want)
 	}

@@ -236,9 +236,13 @@ type process struct {
 func (r *rig) start(m machine, faults int, args ...string) *process {
 	r.Helper()
 	p := &process{machine: m, ended: make(chan struct{})}
-	common := []string{"--remote", r.remote, "--lease", rigLease.String(), "--dir", m.dir, "--model", "script:" + r.script, "--approval", "auto", "--grace", "1s"}
+	common := []string{
+		"--remote", r.remote, "--lease", rigLease.String(), "--dir", m.dir, "--model", "script:" + r.script,
+		"--approval", "auto", "--grace", "1s",
+	}
 	p.cmd = exec.CommandContext(r.Context(), os.Args[0], append(args, common...)...)
-	p.cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+m.home, "HOME="+filepath.Join(m.home, "user"),
+	p.cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+m.home,
+		"HOME="+filepath.Join(m.home, "user"),
 		"AWS_REGION=us-east-1", "ANAMNESIS_REMOTE_KEY="+r.sealed)
 	if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
 		p.cmd.Env = append(p.cmd.Env, "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret")
@@ -463,13 +467,16 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	case fault == "503", fault == "429", fault == "409":
 		code := map[string]int{"503": 503, "429": 429, "409": 409}[fault]
-		name := map[string]string{"503": "SlowDown", "429": "TooManyRequests", "409": "ConditionalRequestConflict"}[fault]
-		status(code, "Content-Type", "application/xml", "<Error><Code>"+name+"</Code><Message>a fault of the test</Message></Error>")(w)
+		name := map[string]string{"503": "SlowDown", "429": "TooManyRequests",
+			"409": "ConditionalRequestConflict"}[fault]
+		status(code, "Content-Type", "application/xml",
+			"<Error><Code>"+name+"</Code><Message>a fault of the test</Message></Error>")(w)
 		return
 	}
 	u := *q.URL
 	u.Scheme, u.Host = p.to.Scheme, p.to.Host
-	out, err := http.NewRequestWithContext(context.WithoutCancel(q.Context()), q.Method, u.String(), bytes.NewReader(body))
+	out, err := http.NewRequestWithContext(context.WithoutCancel(q.Context()), q.Method, u.String(),
+		bytes.NewReader(body))
 	if err != nil {
 		hangUp(w)
 		return

@@ -73,7 +73,8 @@ func cmdWaitAsk(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil || len(args) == 2 && !strings.Contains(q.Text+q.Args, args[1]) {
 			continue
 		}
-		if st, err := svc.State(args[0]); err == nil && svc.Live(args[0]) != 0 && svc.Home.CheckFree(st.Opened.Dir) == nil {
+		if st, err := svc.State(args[0]); err == nil && svc.Live(args[0]) != 0 &&
+			svc.Home.CheckFree(st.Opened.Dir) == nil {
 			return
 		}
 	}
@@ -87,7 +88,8 @@ func cmdRunning(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: [!] running TEXT")
 	}
 	found := commandLines(args[0])
-	for end := time.Now().Add(time.Minute); neg && len(found) > 0 && time.Now().Before(end); found = commandLines(args[0]) {
+	for end := time.Now().Add(time.Minute); neg && len(found) > 0 &&
+		time.Now().Before(end); found = commandLines(args[0]) {
 		time.Sleep(10 * time.Millisecond) // one that has ended is still a process for a moment
 	}
 	if neg == (len(found) > 0) {
@@ -132,5 +134,6 @@ func condition(name string) (bool, error) {
 // mayMount reports whether a story may mount a file system of its own, in a
 // namespace of its own.
 func mayMount() bool {
-	return exec.Command("unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", os.TempDir()).Run() == nil
+	return exec.Command("unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs",
+		os.TempDir()).Run() == nil
 }

@@ -31,7 +31,8 @@ func searchServer(t *testing.T) string {
 	})
 	mux.HandleFunc("/table", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/markdown")
-		fmt.Fprint(w, "# Measurements\n\n| Model | Claimed | Effective |\n|---|---|---|\n| Old 8 | 128K | 64K |\n| New-9 mini | 128K | 2K |\n| New 9 | 128K | 16K |\n")
+		fmt.Fprint(w,
+			"# Measurements\n\n| Model | Claimed | Effective |\n|---|---|---|\n| Old 8 | 128K | 64K |\n| New-9 mini | 128K | 2K |\n| New 9 | 128K | 16K |\n")
 	})
 	return srv.URL
 }

@@ -17,10 +17,14 @@ import (
 // changing are the system calls that change what is on a disk, or promise
 // that it stays.
 var changing = map[uint64]string{
-	unix.SYS_OPENAT: "openat", unix.SYS_WRITE: "write", unix.SYS_PWRITE64: "pwrite64", unix.SYS_WRITEV: "writev", unix.SYS_PWRITEV: "pwritev",
-	unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_UNLINKAT: "unlinkat", unix.SYS_MKDIRAT: "mkdirat", unix.SYS_LINKAT: "linkat",
-	unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_FALLOCATE: "fallocate", unix.SYS_COPY_FILE_RANGE: "copy_file_range",
-	unix.SYS_FCHMOD: "fchmod", unix.SYS_FCHMODAT: "fchmodat", unix.SYS_FCHMODAT2: "fchmodat2", unix.SYS_FCHOWNAT: "fchownat", unix.SYS_UTIMENSAT: "utimensat",
+	unix.SYS_OPENAT: "openat", unix.SYS_WRITE: "write", unix.SYS_PWRITE64: "pwrite64", unix.SYS_WRITEV: "writev",
+	unix.SYS_PWRITEV:  "pwritev",
+	unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_UNLINKAT: "unlinkat",
+	unix.SYS_MKDIRAT: "mkdirat", unix.SYS_LINKAT: "linkat",
+	unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_FALLOCATE: "fallocate",
+	unix.SYS_COPY_FILE_RANGE: "copy_file_range",
+	unix.SYS_FCHMOD:          "fchmod", unix.SYS_FCHMODAT: "fchmodat", unix.SYS_FCHMODAT2: "fchmodat2",
+	unix.SYS_FCHOWNAT: "fchownat", unix.SYS_UTIMENSAT: "utimensat",
 	unix.SYS_FSYNC: "fsync", unix.SYS_FDATASYNC: "fdatasync", unix.SYS_SYNCFS: "syncfs", unix.SYS_FLOCK: "flock",
 }
 
@@ -36,9 +40,11 @@ func becomeTraced() error {
 	if path == "" {
 		return nil
 	}
-	const load, equal, set, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, equal, set, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	const number, flags = 0, 32 // where a call's number is, and the low half of its third argument
-	stop, run := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_TRACE}, unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW}
+	stop, run := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_TRACE},
+		unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW}
 	prog := []unix.SockFilter{{Code: load, K: number}}
 	for n := range changing {
 		if n != unix.SYS_OPENAT {
@@ -46,7 +52,8 @@ func becomeTraced() error {
 		}
 	}
 	prog = append(prog, unix.SockFilter{Code: equal, K: unix.SYS_OPENAT, Jt: 1}, run,
-		unix.SockFilter{Code: load, K: flags}, unix.SockFilter{Code: set, K: unix.O_CREAT | unix.O_TRUNC, Jf: 1}, stop, run)
+		unix.SockFilter{Code: load, K: flags},
+		unix.SockFilter{Code: set, K: unix.O_CREAT | unix.O_TRUNC, Jf: 1}, stop, run)
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	err := errors.Join(os.Unsetenv(tracedVariable), unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
 		unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0))
@@ -213,7 +220,8 @@ func (k *tracer) stopped(tid int, ws syscall.WaitStatus) error {
 func callOf(tid int) (c call, err error) {
 	const getSyscallInfo, infoBytes, opFilter = 0x420e, 88, 3
 	var info [infoBytes]byte
-	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, getSyscallInfo, uintptr(tid), infoBytes, uintptr(unsafe.Pointer(&info[0])), 0, 0)
+	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, getSyscallInfo, uintptr(tid), infoBytes,
+		uintptr(unsafe.Pointer(&info[0])), 0, 0)
 	if errno != 0 {
 		return c, errno
 	}

@@ -145,7 +145,8 @@ func (s *stage) machine(command []string, files map[string]string, env ...string
 	s.t.Helper()
 	s.machines++
 	home := fmt.Sprint("machine", s.machines)
-	places := strings.NewReplacer("/workspace", s.path(home+"/workspace"), "/etc/task", s.path(home+"/etc"), "go test ./...", "test -e done.txt")
+	places := strings.NewReplacer("/workspace", s.path(home+"/workspace"), "/etc/task", s.path(home+"/etc"),
+		"go test ./...", "test -e done.txt")
 	for name, text := range files {
 		s.write(home+"/etc/"+name, places.Replace(text))
 	}
@@ -155,8 +156,9 @@ func (s *stage) machine(command []string, files map[string]string, env ...string
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = s.path(home)
-	cmd.Env = slices.Concat(os.Environ(), env, []string{"ANAMNESIS_HOME=" + s.path(home+"/home"), "ANAMNESIS_MODEL=script:" + s.path("model.yaml"),
-		"ANAMNESIS_REMOTE=" + s.path("bucket"), "REPO=" + s.repo, "COMMIT=main"})
+	cmd.Env = slices.Concat(os.Environ(), env,
+		[]string{"ANAMNESIS_HOME=" + s.path(home+"/home"), "ANAMNESIS_MODEL=script:" + s.path("model.yaml"),
+			"ANAMNESIS_REMOTE=" + s.path("bucket"), "REPO=" + s.repo, "COMMIT=main"})
 	out := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	s.t.Cleanup(func() {
@@ -198,11 +200,13 @@ func TestTemplateKubernetes(t *testing.T) {
 	job, nightly := docs[1].Spec.jobSpec, docs[2].Spec.JobTemplate.Spec
 	for _, j := range []jobSpec{job, nightly} {
 		pod := j.Template.Spec
-		if pod.RestartPolicy != "Never" || pod.TerminationGracePeriodSeconds <= 35 || j.PodReplacementPolicy != "Failed" {
+		if pod.RestartPolicy != "Never" || pod.TerminationGracePeriodSeconds <= 35 ||
+			j.PodReplacementPolicy != "Failed" {
 			t.Errorf("%+v", j)
 		}
 		for _, r := range j.PodFailurePolicy.Rules {
-			if slices.Contains(r.OnExitCodes.Values, 3) || slices.Contains(r.OnExitCodes.Values, 143) || slices.Contains(r.OnExitCodes.Values, 2) {
+			if slices.Contains(r.OnExitCodes.Values, 3) || slices.Contains(r.OnExitCodes.Values, 143) ||
+				slices.Contains(r.OnExitCodes.Values, 2) {
 				t.Errorf("exit codes %v end a task that another pod works on, or goes on with", r.OnExitCodes.Values)
 			}
 		}
@@ -323,7 +327,8 @@ func TestTemplateActions(t *testing.T) {
 	}
 	w := docs[0]
 	work := w.Jobs["work"]
-	if c := work.Strategy; c.MaxParallel != 1 || c.FailFast == nil || *c.FailFast || work.Timeout != 360 || w.Concurrency.Cancel || w.Permissions["id-token"] != "write" {
+	if c := work.Strategy; c.MaxParallel != 1 || c.FailFast == nil || *c.FailFast || work.Timeout != 360 ||
+		w.Concurrency.Cancel || w.Permissions["id-token"] != "write" {
 		t.Errorf("%+v", w)
 	}
 	steps := make(map[string]string)
@@ -337,7 +342,8 @@ func TestTemplateActions(t *testing.T) {
 	}
 	s := newStage(t)
 	part := func(step, limit string) (string, error) {
-		cmd, out := s.machine([]string{"bash", "-e", "-c", steps[step]}, nil, "TASK=long", "REQUEST=Write it.", "PART_TIME="+limit,
+		cmd, out := s.machine([]string{"bash", "-e", "-c", steps[step]}, nil, "TASK=long", "REQUEST=Write it.",
+			"PART_TIME="+limit,
 			"ANAMNESIS_APPROVAL="+w.Env["ANAMNESIS_APPROVAL"], "GITHUB_STEP_SUMMARY="+s.path("summary"))
 		dir := s.path(fmt.Sprint("checkout", s.machines))
 		if said, err := exec.Command("git", "clone", "-q", s.repo, dir).CombinedOutput(); err != nil {

@@ -39,7 +39,8 @@ func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, ".home"), "TERM=dumb", "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, ".home"),
+		"TERM=dumb", "NO_COLOR=1")
 	return onTerminal(t, cmd)
 }
 
@@ -175,13 +176,17 @@ func (p *terminal) ends() (int, string) {
 func TestOfferOllama(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(map[string]string{"/api/tags": `{"models":[{"name":"m1"},{"name":"m2"}]}`, "/v1/models": `{"data":[{"id":"m1"},{"id":"m2"}]}`}[r.URL.Path]))
+		_, _ = w.Write([]byte(map[string]string{
+			"/api/tags":  `{"models":[{"name":"m1"},{"name":"m2"}]}`,
+			"/v1/models": `{"data":[{"id":"m1"},{"id":"m2"}]}`,
+		}[r.URL.Path]))
 	}))
 	defer srv.Close()
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
 	cmd.Dir = dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.Contains(v, "_API_KEY=") || strings.HasPrefix(v, "OPENAI_") }),
+	cmd.Env = append(slices.DeleteFunc(os.Environ(),
+		func(v string) bool { return strings.Contains(v, "_API_KEY=") || strings.HasPrefix(v, "OPENAI_") }),
 		"ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "TERM=xterm-256color", "ANAMNESIS_THEME=dark", "OLLAMA_HOST="+srv.URL)
 	p := onTerminal(t, cmd)
 	if shown := p.sees("Use which, 1 to "); !strings.Contains(shown, "2  Ollama at "+srv.URL+": m2") {
@@ -209,15 +214,18 @@ func TestSessionEvicted(t *testing.T) {
 	if err := os.WriteFile(script, []byte(`turns: [{calls: [{name: Bash, arguments: {command: "echo begun; exec sleep 100"}}]}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], "Do it.", "--model", "script:"+script, "--approval", "auto", "--sandbox", "off", "--grace", "10ms")
+	cmd := exec.Command(os.Args[0], "Do it.", "--model", "script:"+script, "--approval", "auto", "--sandbox", "off",
+		"--grace", "10ms")
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "TERM=xterm-256color", "ANAMNESIS_THEME=dark")
+	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, "home"),
+		"TERM=xterm-256color", "ANAMNESIS_THEME=dark")
 	p := onTerminal(t, cmd)
 	p.sees("begun")
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := p.ends(); code != exit.Evicted || !strings.Contains(text, "the program was asked to stop (SIGTERM)") {
+	if code, text := p.ends(); code != exit.Evicted ||
+		!strings.Contains(text, "the program was asked to stop (SIGTERM)") {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
 }

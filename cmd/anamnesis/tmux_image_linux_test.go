@@ -59,7 +59,8 @@ while read -r line; do
 	esac
 done
 `)
-	d.types("anamnesis mcp add docs -- sh " + filepath.Join(d.dir, "server.sh") + "; clear; anamnesis --model script:../words.yaml --approval auto\n")
+	d.types("anamnesis mcp add docs -- sh " + filepath.Join(d.dir, "server.sh") +
+		"; clear; anamnesis --model script:../words.yaml --approval auto\n")
 	d.sees("\n>")
 	d.types("Count.\n")
 	screen := d.sees("● mcp__docs__rows", "row 1\n", "row 40\n", " in all: /out 1", "Forty rows.")

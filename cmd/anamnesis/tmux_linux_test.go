@@ -50,7 +50,8 @@ func onScreen(t *testing.T, cols, rows int, words string) *drawn {
 // open makes the screen, with a shell.
 func (d *drawn) open(cols, rows int) {
 	d.t.Helper()
-	cmd := exec.Command("tmux", "-S", d.socket, "-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(cols), "-y", fmt.Sprint(rows), "sh")
+	cmd := exec.Command("tmux", "-S", d.socket, "-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(cols), "-y",
+		fmt.Sprint(rows), "sh")
 	cmd.Dir = filepath.Join(d.dir, "w")
 	cmd.Env = d.env()
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -61,7 +62,8 @@ func (d *drawn) open(cols, rows int) {
 
 // env is the environment of the screen's shell.
 func (d *drawn) env() []string {
-	return append(os.Environ(), "HOME="+d.dir, "ANAMNESIS_HOME="+filepath.Join(d.dir, "home"), "PS1=$ ", "ENV=", "LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
+	return append(os.Environ(), "HOME="+d.dir, "ANAMNESIS_HOME="+filepath.Join(d.dir, "home"), "PS1=$ ", "ENV=",
+		"LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
 		"PATH="+d.dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMPDIR="+d.dir, "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
 }
 
@@ -206,7 +208,8 @@ func (d *drawn) golden(name string) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		d.until("become "+path+":\n"+string(want)+"\nbut was", func(screen string) bool { return steady(screen) == string(want) })
+		d.until("become "+path+":\n"+string(want)+"\nbut was",
+			func(screen string) bool { return steady(screen) == string(want) })
 		return
 	}
 	same, last := 0, ""
@@ -369,7 +372,8 @@ func TestSeatNarrow(t *testing.T) {
 	})
 	d.tmux("resize-window", "-x", "30", "-y", "20")
 	d.until("draw one rule above the line", func(screen string) bool {
-		return strings.Contains(screen, "\n"+strings.Repeat("─", 30)+"\n> and then") && !strings.Contains(screen, "─\n─")
+		return strings.Contains(screen, "\n"+strings.Repeat("─", 30)+"\n> and then") &&
+			!strings.Contains(screen, "─\n─")
 	})
 	d.tmux("resize-window", "-x", "60", "-y", "20")
 	d.sees("\n" + strings.Repeat("─", 60) + "\n> and then")
@@ -457,7 +461,8 @@ func TestSeatCommand(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(d.dir, "w/.claude/commands"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d.write("w/.claude/commands/fix.md", "---\ndescription: Mends an issue\nargument-hint: [issue] [where]\n---\nMend issue $1 in $2.\n")
+	d.write("w/.claude/commands/fix.md",
+		"---\ndescription: Mends an issue\nargument-hint: [issue] [where]\n---\nMend issue $1 in $2.\n")
 	d.types("anamnesis --model script:../words.yaml\n")
 	d.sees("\n>")
 	d.types("/fi")
@@ -510,7 +515,8 @@ passes:
 	d.types("/context\n")
 	d.sees("/context\n", "ANAMNESIS_BLOCK")
 	d.types("/blame notes.md:1\n")
-	d.sees("1  task_1_write_both@3  one\n", "\nstep 3 of ", "you      \"write both\" (op 2)", "call     WriteFile(notes.md) (op ", "undo     anamnesis jump ")
+	d.sees("1  task_1_write_both@3  one\n", "\nstep 3 of ", "you      \"write both\" (op 2)",
+		"call     WriteFile(notes.md) (op ", "undo     anamnesis jump ")
 	d.types("/blame none.md\n")
 	d.sees("none.md: no such file or directory")
 	d.types("/search second\n")
@@ -563,7 +569,8 @@ func TestSeatWorktree(t *testing.T) {
 	d.types("clear; anamnesis --worktree --model script:../words.yaml\n")
 	d.sees("w-forks/1", "Type a request")
 	d.types("/quit\n")
-	d.until("return to the shell", func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "$") })
+	d.until("return to the shell",
+		func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "$") })
 	d.types("clear; ls ../w-forks; git worktree list | wc -l; echo lis''ted\n")
 	if screen := d.sees("listed"); !strings.Contains(screen, "fix\n2\n") {
 		t.Errorf("an unused worktree is left:\n%s", screen)
@@ -587,14 +594,16 @@ func TestSeatOutput(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintf(&tests, "=== RUN   TestPass%d\n--- PASS: TestPass%d (0.00s)\n", i, i)
 		if i == 30 {
-			tests.WriteString("=== RUN   TestParse\n    parse_test.go:12: Parse(1) = 2, want 3\n--- FAIL: TestParse (0.00s)\n")
+			tests.WriteString(
+				"=== RUN   TestParse\n    parse_test.go:12: Parse(1) = 2, want 3\n--- FAIL: TestParse (0.00s)\n")
 		}
 	}
 	d.write("w/tests", tests.String()+"FAIL\nFAIL\texample.com/parse\t0.004s\nFAIL\n")
 	d.types("anamnesis --model script:../words.yaml --approval auto --no-final-pass\n")
 	d.sees("Type a request")
 	d.types("What fails?\n")
-	d.answered("∴ The tests say more. So I run them. Then I see.", "3 lines: /thoughts", "│ === RUN   TestPass0\n", " lines\n", "│     parse_test.go:12: Parse(1) = 2, want 3\n",
+	d.answered("∴ The tests say more. So I run them. Then I see.", "3 lines: /thoughts", "│ === RUN   TestPass0\n",
+		" lines\n", "│     parse_test.go:12: Parse(1) = 2, want 3\n",
 		"│ --- FAIL: TestParse", " in all: /out 1", "│ FAIL    example.com/parse    0.004s", "☑ read it", "▸ mend it", "☐ test it", "Parse is wrong.")
 	d.types("/thoughts\n")
 	d.sees("∴ step 1", "\nSo I run them.\n")

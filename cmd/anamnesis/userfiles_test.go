@@ -87,7 +87,8 @@ func TestUserFiles(t *testing.T) {
 				place = regexp.QuoteMeta(filepath.Base(tt.file)) + ": "
 			}
 			if code == exit.Done || !regexp.MustCompile(place).MatchString(said) || !strings.Contains(said, f.want) {
-				t.Errorf("%s %q: exit %d, want line %s and %q; it said\n%s", tt.file, f.text, code, f.line, f.want, said)
+				t.Errorf("%s %q: exit %d, want line %s and %q; it said\n%s", tt.file, f.text, code,
+					f.line, f.want, said)
 			}
 			if goWords.MatchString(said) {
 				t.Errorf("%s %q: words of the program's code:\n%s", tt.file, f.text, said)

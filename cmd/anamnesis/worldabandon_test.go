@@ -32,9 +32,10 @@ func TestAbandon(t *testing.T) {
 	run := func(hook func(string), args ...string) (int, string) {
 		t.Helper()
 		var out bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &out, store: runtime.Store{World: worldstate.Options{Hook: hook}}, getenv: func(name string) string {
-			return map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}[name]
-		}}
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &out,
+			store: runtime.Store{World: worldstate.Options{Hook: hook}}, getenv: func(name string) string {
+				return map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}[name]
+			}}
 		return a.main(args), out.String()
 	}
 	works := func(args ...string) string {

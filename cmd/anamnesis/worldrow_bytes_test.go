@@ -37,7 +37,8 @@ func TestRow08Modes(t *testing.T) {
 		}
 		need(w, os.Geteuid() == 0, "root, to look into directories of mode 0")
 		first := w.saved()
-		if len(first.Notes) != 1 || first.Notes[0].Path != "suid" || !strings.Contains(first.Notes[0].Reason, "setuid") {
+		if len(first.Notes) != 1 || first.Notes[0].Path != "suid" ||
+			!strings.Contains(first.Notes[0].Reason, "setuid") {
 			w.Errorf("notes: %+v", first.Notes)
 		}
 		want := w.look().Whats()
@@ -108,7 +109,8 @@ func TestRow08Bytes(t *testing.T) {
 			w.must(os.WriteFile(filepath.Join(w.top, "hooks", hook), []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755))
 		}
 		w.must(os.WriteFile(w.top+"/attributes", []byte("* filter=spy\n"), 0o644))
-		w.write(".gitattributes", "* text=auto ident eol=crlf filter=spy working-tree-encoding=UTF-16\n*.bin filter=lfs diff=lfs merge=lfs -text\n")
+		w.write(".gitattributes",
+			"* text=auto ident eol=crlf filter=spy working-tree-encoding=UTF-16\n*.bin filter=lfs diff=lfs merge=lfs -text\n")
 		for p, text := range map[string]string{
 			"crlf": "one\r\ntwo\r\n", "lf": "one\ntwo\n", "mixed": "one\r\ntwo\nthree\r", "id": "$Id$ $Id: 123 $\n", "bom": "\xef\xbb\xbftext\n", "none": "",
 			"utf16": "\xff\xfeh\x00i\x00", "nul": "a\x00b", "trail": "no newline",

@@ -74,7 +74,8 @@ func TestRow14DiskFull(t *testing.T) {
 			disk := smallDisk(t, "size=4m")
 			w, first := pressed(t, disk, t.TempDir())
 			fillTo(t, disk, left)
-			w.refusedWhole(first, []string{"no space left", "the world was rolled back"}, func() { w.must(os.Remove(disk + "/filler")) })
+			w.refusedWhole(first, []string{"no space left", "the world was rolled back"},
+				func() { w.must(os.Remove(disk + "/filler")) })
 		})
 	}
 	t.Run("store", func(t *testing.T) {
@@ -122,7 +123,8 @@ func TestRow14OutOfInodes(t *testing.T) {
 	w, first := pressed(t, disk, t.TempDir())
 	for _, spare := range []int{0, 10, 30} {
 		t.Run(fmt.Sprint(spare, " left"), func(t *testing.T) {
-			w := &rowWorld{T: t, face: programFace{t: t, dir: w.dir, store: w.store}, top: w.top, dir: w.dir, store: w.store}
+			w := &rowWorld{T: t, face: programFace{t: t, dir: w.dir, store: w.store}, top: w.top, dir: w.dir,
+				store: w.store}
 			var fill []string
 			for i := 0; ; i++ {
 				path := filepath.Join(disk, fmt.Sprint("inode", i))
@@ -172,7 +174,8 @@ func TestRow14ReadOnly(t *testing.T) {
 			"save":    func() error { _, err := w.save(); return err },
 			"restore": func() error { _, err := w.restore(first.ID, noOptions); return err },
 		} {
-			if err := try(); err == nil || exit.Code(err) != exit.Failed || !strings.Contains(err.Error(), "read-only file system") {
+			if err := try(); err == nil || exit.Code(err) != exit.Failed ||
+				!strings.Contains(err.Error(), "read-only file system") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -17,7 +17,8 @@ import (
 
 // gcWorld is a messy world with a few more snapshots, and a way to make two
 // more, each in a pack of its own.
-func gcWorld(t *testing.T) (w *rowWorld, program programFace, more func(), ids *[]worldstate.Snapshot, ends [2]map[string]string) {
+func gcWorld(t *testing.T) (
+	w *rowWorld, program programFace, more func(), ids *[]worldstate.Snapshot, ends [2]map[string]string) {
 	w, program, first, second, ends := messyWorld(t)
 	list := []worldstate.Snapshot{first, second}
 	n := 0
@@ -57,7 +58,8 @@ func TestRow12KillGC(t *testing.T) {
 		if n%4 == 1 {
 			w.whole()
 		}
-		verb := [][]string{{"plan", string((*ids)[0].ID)}, {"save"}, {"restore", "--overwrite", string((*ids)[n%2].ID)}}[n%3]
+		verb := [][]string{{"plan", string((*ids)[0].ID)}, {"save"},
+			{"restore", "--overwrite", string((*ids)[n%2].ID)}}[n%3]
 		if out, err := program.command(verb...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %v\n%s", when, verb, err, out)
 		}
@@ -146,9 +148,11 @@ func TestGCNewTask(t *testing.T) {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	do("run", "--dir", "w", "--model", "script:words.yaml", "--approval", "auto", "--sandbox", "off", "--task", "old", "Go.")
+	do("run", "--dir", "w", "--model", "script:words.yaml", "--approval", "auto", "--sandbox", "off",
+		"--task", "old", "Go.")
 	last := haltedAt(t, command("world", "gc", "--dir", "w", "--max-bytes", "600000"), 1, func() {
-		do("run", "--dir", "w", "--model", "script:words.yaml", "--approval", "auto", "--sandbox", "off", "--task", "new", "Go.")
+		do("run", "--dir", "w", "--model", "script:words.yaml", "--approval", "auto", "--sandbox", "off",
+			"--task", "new", "Go.")
 	})
 	t.Logf("halted at %s", last)
 	for step := range 6 {

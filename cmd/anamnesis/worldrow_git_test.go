@@ -59,7 +59,8 @@ func TestRow03NestedRepositories(t *testing.T) {
 				w.Errorf("%q is %q, want %q", p, now[p].What, what)
 			}
 		}
-		if _, err := os.Stat(w.path("fresh/.git/HEAD")); err != nil || len(res.Kept) != 1 || res.Kept[0].Path != "fresh/" {
+		if _, err := os.Stat(w.path("fresh/.git/HEAD")); err != nil || len(res.Kept) != 1 ||
+			res.Kept[0].Path != "fresh/" {
 			w.Errorf("the new repository: %v, kept %+v", err, res.Kept)
 		}
 		for _, p := range []string{"full", "sub", "linked", "bare-of-commits"} {
@@ -266,7 +267,8 @@ func TestRow11Worktrees(t *testing.T) {
 		_, err = other.restore(first.ID, noOptions)
 		w.refused(err, exit.Refused, "another directory")
 		other.holds("a", "other")
-		res, err := other.restore(first.ID, worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{OtherWorld: true}})
+		res, err := other.restore(first.ID,
+			worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{OtherWorld: true}})
 		w.must(err)
 		other.holds("a", "main")
 		if fmt.Sprint(res.Written) != "[a]" {

@@ -34,7 +34,8 @@ func TestRow01IgnoredSurvive(t *testing.T) {
 		}
 		w.write("sub/deep/code", "2")
 		second := w.saved()
-		ignored := []string{".env", "node_modules/m/index.js", "sub/build/out.o", "excluded", "run.log", "late/x", "sub/deep/run.log"}
+		ignored := []string{".env", "node_modules/m/index.js", "sub/build/out.o", "excluded", "run.log", "late/x",
+			"sub/deep/run.log"}
 		for round := range 5 {
 			target, main := first, "1"
 			if round%2 == 1 {

@@ -36,7 +36,8 @@ func eachKill(total, kills int, do func(at int)) {
 
 // messyWorld is a world whose way back needs every kind of step, with ignored
 // files and repositories inside that no kill may touch.
-func messyWorld(t *testing.T) (w *rowWorld, program programFace, first, second worldstate.Snapshot, ends [2]map[string]string) {
+func messyWorld(t *testing.T) (
+	w *rowWorld, program programFace, first, second worldstate.Snapshot, ends [2]map[string]string) {
 	w = newRowWorld(t)
 	program = programFace{t: t, dir: w.dir, store: w.store}
 	w.face = program
@@ -86,7 +87,9 @@ func (w *rowWorld) debris() (left []string) {
 	w.Helper()
 	w.must(filepath.WalkDir(w.top, func(path string, d os.DirEntry, err error) error {
 		name := d.Name()
-		if strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, "journal") || strings.HasPrefix(name, ".anamnesis-") || strings.HasPrefix(name, "fork-") || name == "collecting" || strings.HasSuffix(name, ".pack") && !exists(strings.TrimSuffix(path, ".pack")+".idx") {
+		if strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, "journal") ||
+			strings.HasPrefix(name, ".anamnesis-") || strings.HasPrefix(name, "fork-") || name == "collecting" ||
+			strings.HasSuffix(name, ".pack") && !exists(strings.TrimSuffix(path, ".pack")+".idx") {
 			left = append(left, path)
 		}
 		return err
@@ -120,7 +123,8 @@ func TestRow12KillRestore(t *testing.T) {
 				t.Fatalf("%s: %v: %v\n%s", when, verb, err, out)
 			}
 			now := w.look().Whats()
-			end := slices.IndexFunc(ends[:], func(e map[string]string) bool { return len(worldtest.Differences(now, e)) == 0 })
+			end := slices.IndexFunc(ends[:],
+				func(e map[string]string) bool { return len(worldtest.Differences(now, e)) == 0 })
 			if end < 0 {
 				worldtest.RequireEqual(t, now, ends[0], when+": neither end")
 			}
@@ -135,7 +139,8 @@ func TestRow12KillRestore(t *testing.T) {
 		}
 	})
 	w.whole()
-	t.Logf("%d changing calls; kills by call %v; %d ended at the target, %d at the source, 0 between", total, calls, ended[0], ended[1])
+	t.Logf("%d changing calls; kills by call %v; %d ended at the target, %d at the source, 0 between", total, calls,
+		ended[0], ended[1])
 	if total < 150 || ended[0] == 0 || ended[1] == 0 {
 		t.Errorf("%d calls, ends %v: the kills do not reach a restore's inside", total, ended)
 	}
@@ -198,7 +203,8 @@ func TestRow12KillFork(t *testing.T) {
 	kill := func(at int) {
 		_, _, last := killedAt(t, program.command("fork", string(first.ID), dir), at)
 		if exists(dir) {
-			worldtest.RequireEqual(t, worldtest.Snapshot(t, dir).Whats(), want, fmt.Sprintf("a fork killed before call %d (%s)", at, last))
+			worldtest.RequireEqual(t, worldtest.Snapshot(t, dir).Whats(), want,
+				fmt.Sprintf("a fork killed before call %d (%s)", at, last))
 			w.must(os.RemoveAll(dir))
 		}
 		if out, err := program.command("fork", string(first.ID), dir).CombinedOutput(); err != nil {
@@ -239,7 +245,8 @@ func TestRow12KillJump(t *testing.T) {
 		return cmd
 	}
 	do := func(when string, args ...string) {
-		if out, err := command(args...).CombinedOutput(); err != nil && !strings.Contains(string(out), "is the current step") && !strings.Contains(string(out), "is done;") {
+		if out, err := command(args...).CombinedOutput(); err != nil &&
+			!strings.Contains(string(out), "is the current step") && !strings.Contains(string(out), "is done;") {
 			t.Fatalf("%s: %v: %v\n%s", when, args, err, out)
 		}
 	}

@@ -122,7 +122,8 @@ func TestRow13Lock(t *testing.T) {
 	w.must(err)
 	_, err = waiting.SaveNext(t.Context(), "")
 	var locked *worldstate.LockedError
-	if !errors.As(err, &locked) || exit.Code(err) != exit.Refused || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+	if !errors.As(err, &locked) || exit.Code(err) != exit.Refused ||
+		!strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("a live lock: %v", err)
 	}
 	if now, _ := os.ReadFile(path); string(now) != text {

@@ -161,7 +161,8 @@ func TestRow06Unreadable(t *testing.T) {
 	w.must(os.Chmod(w.path("secret"), 0o600))
 	w.must(os.Chown(w.path("a"), stranger, stranger))
 	first := w.saved()
-	if first.Complete || len(first.Skipped) != 2 || first.Skipped[0].Path != "locked" || first.Skipped[1].Path != "secret" || !strings.Contains(first.Skipped[1].Reason, "permission denied") {
+	if first.Complete || len(first.Skipped) != 2 || first.Skipped[0].Path != "locked" ||
+		first.Skipped[1].Path != "secret" || !strings.Contains(first.Skipped[1].Reason, "permission denied") {
 		t.Errorf("%+v", first)
 	}
 	w.must(os.WriteFile(w.path("a"), []byte("2"), 0o644))
@@ -184,7 +185,8 @@ func TestRow06Unreadable(t *testing.T) {
 	w.holds("a", "2")
 	w.holds("locked/in", "root's")
 	w.holds("secret", "root's")
-	if info, err := os.Stat(w.path("locked")); err != nil || info.Mode().Perm() != 0o700 || info.Sys().(*syscall.Stat_t).Uid != 0 {
+	if info, err := os.Stat(w.path("locked")); err != nil || info.Mode().Perm() != 0o700 ||
+		info.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Errorf("what the program cannot read was changed: %v %v", info.Mode(), err)
 	}
 }
@@ -303,7 +305,8 @@ func neverStill(t *testing.T, size int64) {
 			}
 			out := git(w, w.top, "--git-dir="+w.store, "cat-file", "-p", string(s.ID)+":busy")
 			if int64(len(out)) != size || !oneMoment(out) {
-				w.Errorf("the snapshot claims to be complete and holds %d bytes that never stood there at one moment", len(out))
+				w.Errorf("the snapshot claims to be complete and holds %d bytes that never stood there at one moment",
+					len(out))
 			}
 		}
 		if listed == 0 {

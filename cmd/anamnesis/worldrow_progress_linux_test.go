@@ -52,7 +52,8 @@ func TestRowSeenProgress(t *testing.T) {
 			p := atTerminal(t, top, args...)
 			p.sees(" of about 9 files, ")
 			p.sees("\r\x1b[K")
-			if code, rest := p.ends(); code != 0 || strings.Contains(rest[strings.LastIndex(rest, "\r\x1b[K")+1:], "of about") {
+			if code, rest := p.ends(); code != 0 ||
+				strings.Contains(rest[strings.LastIndex(rest, "\r\x1b[K")+1:], "of about") {
 				t.Errorf("exit code %d, then %q", code, rest)
 			}
 		})

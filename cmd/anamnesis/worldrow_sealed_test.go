@@ -86,7 +86,8 @@ func TestRow06Sealed(t *testing.T) {
 	}
 	for _, r := range restores {
 		w.saved()
-		res := w.restored(r.target, worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: r.paths, OverwriteEdits: true}})
+		res := w.restored(r.target,
+			worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: r.paths, OverwriteEdits: true}})
 		w.sealedStands(r.when)
 		w.holds("other", r.other)
 		if r.target.ID != third.ID && (res.Exact || !sealed(res.Kept)) {

@@ -70,7 +70,8 @@ func makeSources(t *testing.T, top string, files int) (total int64) {
 		}
 		text.Reset()
 		for text.Len() < size {
-			fmt.Fprintf(&text, "\t%s %s_%d = %s(%d);\n", words[r.IntN(len(words))], words[r.IntN(len(words))], r.IntN(1000), words[r.IntN(len(words))], r.Uint32())
+			fmt.Fprintf(&text, "\t%s %s_%d = %s(%d);\n", words[r.IntN(len(words))], words[r.IntN(len(words))],
+				r.IntN(1000), words[r.IntN(len(words))], r.Uint32())
 		}
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%d.c", i%perDir)), []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)

@@ -125,7 +125,8 @@ func TestBodyItems(t *testing.T) {
 	}
 }
 
-// TestBulletsAdded: a bullet goes behind those of its kind or before it, and otherwise to the end with a blank line before.
+// TestBulletsAdded: a bullet goes behind those of its kind or before it, and otherwise to the end with a blank line
+// before.
 func TestBulletsAdded(t *testing.T) {
 	for _, tt := range []struct{ body, text, want string }{
 		{"", "x", "- **Issue**: x\n"},

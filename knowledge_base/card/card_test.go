@@ -25,7 +25,10 @@ func fullCard() *Card {
 		Provenance: Provenance{Task: "task_123_fix_auth", JumpOp: 48, Ranges: []Range{{12, 47}, {60, 61}},
 			Model: "extractor", EvidenceHash: "ab12", Tainted: true},
 		Supersedes: []string{"oldcard"}, Contradicts: []string{"no", "3"}, Tags: []string{"testing", "缓存"},
-		Issue:      []string{"a test keeps passing after its fixture changed", "second issue:\n\n```go\nfunc f() {\n\treturn\n}\n```\nand prose"},
+		Issue: []string{
+			"a test keeps passing after its fixture changed",
+			"second issue:\n\n```go\nfunc f() {\n\treturn\n}\n```\nand prose",
+		},
 		Solution:   []string{"run with `-count=1`"},
 		Constraint: []string{"- only for tests that read files\n- outside the module"},
 	}
@@ -92,8 +95,10 @@ func TestParseHandWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Card{Topic: "locks", SourceTask: "manual", ID: "hand1", State: Draft, Scope: Scope{Language: "go"}, Tags: []string{"a", "b"},
-		Issue: []string{"two writers\nlazy line\n\nsecond paragraph"}, Solution: []string{"one writer"}, Constraint: []string{"only one host"}}
+	want := Card{Topic: "locks", SourceTask: "manual", ID: "hand1", State: Draft, Scope: Scope{Language: "go"},
+		Tags:  []string{"a", "b"},
+		Issue: []string{"two writers\nlazy line\n\nsecond paragraph"}, Solution: []string{"one writer"},
+		Constraint: []string{"only one host"}}
 	if got := c.fields(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -105,7 +110,8 @@ func TestParseHandWritten(t *testing.T) {
 // TestEditKeepsEverythingElse: an edit of the front matter lays it out anew and loses none of it, and an edit of the
 // bullets changes nothing else.
 func TestEditKeepsEverythingElse(t *testing.T) {
-	laidOut := strings.NewReplacer("topic:   'locks'   #", "topic: 'locks' #", "\n\nowner", "\nowner", "    language: go   #", "  language: go #",
+	laidOut := strings.NewReplacer("topic:   'locks'   #", "topic: 'locks' #", "\n\nowner", "\nowner",
+		"    language: go   #", "  language: go #",
 		"    team", "  team").Replace(handWritten)
 	for _, tt := range []struct {
 		name     string
@@ -150,7 +156,8 @@ func TestEditKeepsEverythingElse(t *testing.T) {
 
 // TestEditOfAnyOrder: keys go and come whatever the order of a file is.
 func TestEditOfAnyOrder(t *testing.T) {
-	c, err := Parse([]byte("---\nverified_at: 2026-01-31\nexpires: 2026-02-01\ntags: [a]\nid: a1\nsource_task: s\ntopic: t\ntype: knowledge_card\nstate: retired\n---\n- **Issue**: x\n"))
+	c,
+		err := Parse([]byte("---\nverified_at: 2026-01-31\nexpires: 2026-02-01\ntags: [a]\nid: a1\nsource_task: s\ntopic: t\ntype: knowledge_card\nstate: retired\n---\n- **Issue**: x\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +184,8 @@ func TestEditKeepsComments(t *testing.T) {
 				t.Errorf("%q: comment %d is gone:\n%s", eol, n, got)
 			}
 		}
-		if back, err := Parse([]byte(got)); err != nil || back.State != Reviewed || back.Scope.Tool != "go" || len(back.Tags) != 2 {
+		if back, err := Parse([]byte(got)); err != nil || back.State != Reviewed || back.Scope.Tool != "go" ||
+			len(back.Tags) != 2 {
 			t.Errorf("read back %+v, %v", back, err)
 		}
 	}
@@ -227,7 +235,8 @@ func TestValidate(t *testing.T) {
 		err := c.Validate()
 		var ce *Error
 		switch {
-		case tt.want == "" && err != nil, tt.want != "" && (!errors.As(err, &ce) || !strings.Contains(ce.What, tt.want)):
+		case tt.want == "" && err != nil,
+			tt.want != "" && (!errors.As(err, &ce) || !strings.Contains(ce.What, tt.want)):
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
 		}
 	}
@@ -237,11 +246,15 @@ func TestValidate(t *testing.T) {
 func TestCardRoundTripProperty(t *testing.T) {
 	line := rapid.StringMatching(`[ a-zA-Z0-9'":#&*!|>%@{}\[\],?~一-三\-]{1,40}`)
 	block := rapid.Custom(func(t *rapid.T) string {
-		return strings.Join(rapid.SliceOfN(rapid.OneOf(line, rapid.SampledFrom([]string{"", "```", "    code", "- item", "> quote", "# head", "---", "===", "<!--", "**Issue**: x", "- **Solution**: y", "\ttab", "1. one", "~~~", "`"})), 1, 6).Draw(t, "lines"), "\n")
+		return strings.Join(rapid.SliceOfN(rapid.OneOf(line, rapid.SampledFrom([]string{
+			"", "```", "    code", "- item", "> quote", "# head", "---", "===", "<!--", "**Issue**: x",
+			"- **Solution**: y", "\ttab", "1. one", "~~~", "`",
+		})), 1, 6).Draw(t, "lines"), "\n")
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		c := &Card{
-			Topic: line.Draw(rt, "topic"), SourceTask: line.Draw(rt, "task"), ID: NewID(line.Draw(rt, "id")), State: Draft, Created: day,
+			Topic: line.Draw(rt, "topic"), SourceTask: line.Draw(rt, "task"), ID: NewID(line.Draw(rt, "id")),
+			State: Draft, Created: day,
 			Tags:     rapid.SliceOfN(line, 0, 3).Draw(rt, "tags"),
 			Scope:    Scope{Repo: line.Draw(rt, "repo")},
 			Issue:    rapid.SliceOfN(block, 0, 3).Draw(rt, "issue"),
@@ -264,7 +277,8 @@ func TestCardRoundTripProperty(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if !reflect.DeepEqual(again.Solution, back.Solution) || !reflect.DeepEqual(again.Issue, back.Issue) || again.State != Reviewed || again.Topic != back.Topic {
+		if !reflect.DeepEqual(again.Solution, back.Solution) || !reflect.DeepEqual(again.Issue, back.Issue) ||
+			again.State != Reviewed || again.Topic != back.Topic {
 			rt.Fatalf("edit read back as %+v, want %+v\n%s", again.fields(), back.fields(), back.Markdown())
 		}
 	})
@@ -277,7 +291,10 @@ func TestOrdinaryBulletsAreAccepted(t *testing.T) {
 		"ends with colon:", "| a | b |\n|---|---|", "<div>\nhtml\n</div>", "> quote\n> more", "x\n---\ny", "**bold** start", "`code` start", "*em*",
 		"1. one\n2. two", "[link]: http://x", "中文：说明", "a\r\nb", "tab\tinside", "\\*escaped", "**Issue**: nested label",
 	} {
-		c := &Card{ID: "a1", Topic: "t", SourceTask: "task_1", State: Draft, Created: day, Issue: []string{text, "second " + text}}
+		c := &Card{
+			ID: "a1", Topic: "t", SourceTask: "task_1", State: Draft, Created: day,
+			Issue: []string{text, "second " + text},
+		}
 		if err := c.Validate(); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -286,15 +303,19 @@ func TestOrdinaryBulletsAreAccepted(t *testing.T) {
 
 // TestValuesAsWritten: a value may be absent, alone or not of its usual form, and an edit of it is written.
 func TestValuesAsWritten(t *testing.T) {
-	c, err := Parse([]byte(head + "id: a1\nverified_at: 2026-01-31\ntags: one\nsupersedes: ''\nprovenance:\n  model: ~\n  ranges: 12-47\n---\n- **Issue**: x\n"))
+	c,
+		err := Parse([]byte(head +
+		"id: a1\nverified_at: 2026-01-31\ntags: one\nsupersedes: ''\nprovenance:\n  model: ~\n  ranges: 12-47\n---\n- **Issue**: x\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Provenance.Model != "" || len(c.Supersedes) != 0 || fmt.Sprint(c.Tags, c.Provenance.Ranges) != "[one] [12-47]" || c.ParsedID() != "a1" {
+	if c.Provenance.Model != "" || len(c.Supersedes) != 0 ||
+		fmt.Sprint(c.Tags, c.Provenance.Ranges) != "[one] [12-47]" || c.ParsedID() != "a1" {
 		t.Errorf("%+v", c)
 	}
 	c.VerifiedAt, c.Scope.Tool, c.Provenance.Ranges, c.ID = nil, "go", []Range{{7, 7}}, "a2"
-	const want = head + "id: a2\nscope:\n  tool: go\ntags: one\nsupersedes: ''\nprovenance:\n  ranges: [7-7]\n  tainted: false\n---\n- **Issue**: x\n"
+	const want = head +
+		"id: a2\nscope:\n  tool: go\ntags: one\nsupersedes: ''\nprovenance:\n  ranges: [7-7]\n  tainted: false\n---\n- **Issue**: x\n"
 	if got := string(c.Markdown()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

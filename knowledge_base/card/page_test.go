@@ -18,7 +18,8 @@ func TestFormatPage(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatalf("the card on the page: %v", err)
 	}
-	if err := c.Validate(); err != nil || c.Topic != "go test caches results" || len(c.Issue) != 1 || len(c.Solution) != 1 || len(c.Constraint) != 1 || c.Scope.Tool != "go test" {
+	if err := c.Validate(); err != nil || c.Topic != "go test caches results" || len(c.Issue) != 1 ||
+		len(c.Solution) != 1 || len(c.Constraint) != 1 || c.Scope.Tool != "go test" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, k := range c.keys() {

@@ -28,7 +28,8 @@ func many(b *testing.B, n int) (docs []retrieval.Document, queries []string) {
 	}
 	set := readSet(b, dir)
 	for i := range n {
-		docs = append(docs, document(fmt.Sprintf("d%06d", i), fmt.Sprintf("%d %s", i, set.docs[i%len(set.docs)].Text())))
+		docs = append(docs,
+			document(fmt.Sprintf("d%06d", i), fmt.Sprintf("%d %s", i, set.docs[i%len(set.docs)].Text())))
 	}
 	return docs, slices.Sorted(maps.Values(set.queries))
 }
@@ -104,7 +105,8 @@ func vectorsAlone(b *testing.B, n int) engine {
 		}
 		return v
 	}
-	c, err := chromem.NewDB().CreateCollection("cards", nil, func(context.Context, string) ([]float32, error) { return vector(), nil })
+	c, err := chromem.NewDB().CreateCollection("cards", nil,
+		func(context.Context, string) ([]float32, error) { return vector(), nil })
 	if err != nil {
 		b.Fatal(err)
 	}

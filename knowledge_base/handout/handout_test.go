@@ -14,7 +14,8 @@ func example(id string, at int) *card.Card {
 	when := time.Unix(int64(at), 0)
 	return &card.Card{
 		ID: id, Topic: "want 2", State: card.Reviewed, VerifiedAt: &when, Scope: card.Scope{Repo: "r"},
-		Issue: []string{"`go test ./...` failed: want 2"}, Solution: []string{"Changed in a.go: return 2 --> done", card.RestOf + "b.go: not handed out"},
+		Issue:    []string{"`go test ./...` failed: want 2"},
+		Solution: []string{"Changed in a.go: return 2 --> done", card.RestOf + "b.go: not handed out"},
 	}
 }
 
@@ -92,7 +93,8 @@ func TestSection(t *testing.T) {
 	if without, err := Splice(with, ""); err != nil || len(without) != 0 {
 		t.Errorf("removed: %v %q", err, without)
 	}
-	if text, _ := Section(nil, []*card.Card{example("a", 1)}); strings.Contains(text, "not handed out") || strings.Contains(Strip(text), "want 2") {
+	if text, _ := Section(nil, []*card.Card{example("a", 1)}); strings.Contains(text, "not handed out") ||
+		strings.Contains(Strip(text), "want 2") {
 		t.Errorf("the rest of a change is in it, or it is not stripped:\n%s", text)
 	}
 	if text, held := Section(nil, nil); text != "" || held != 0 {

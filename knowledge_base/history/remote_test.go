@@ -30,7 +30,8 @@ func TestCheckSizes(t *testing.T) {
 		{"a missing object", "1234 missing\n", false, "no object"},
 	} {
 		err := checkSizes(tt.list)
-		if (err != nil) != (tt.text != "") || errors.Is(err, ErrTooMuch) != tt.tooMuch || err != nil && !strings.Contains(err.Error(), tt.text) {
+		if (err != nil) != (tt.text != "") || errors.Is(err, ErrTooMuch) != tt.tooMuch ||
+			err != nil && !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
@@ -61,7 +62,8 @@ func branch(t *testing.T, dir, name, from string, files map[string]string) strin
 func TestCompare(t *testing.T) {
 	r := newRepo(t)
 	gitIn(t, r.dir, "commit", "-q", "--allow-empty", "-m", "begin")
-	base := branch(t, r.dir, "base", "HEAD", map[string]string{"same.md": "same", "both.md": "base", "gone.md": "gone", "mine.md": "base"})
+	base := branch(t, r.dir, "base", "HEAD",
+		map[string]string{"same.md": "same", "both.md": "base", "gone.md": "gone", "mine.md": "base"})
 	theirs := branch(t, r.dir, "theirs", base, map[string]string{"both.md": "theirs", "gone.md": "", "new.md": "new"})
 	ours := branch(t, r.dir, "ours", base, map[string]string{"both.md": "ours", "mine.md": "mine"})
 	for _, tt := range []struct {
@@ -102,7 +104,8 @@ func TestCompare(t *testing.T) {
 	gitIn(t, r.dir, "commit", "-q", "-m", "link")
 	linked := strings.TrimSpace(gitIn(t, r.dir, "rev-parse", "HEAD"))
 	gitIn(t, r.dir, "checkout", "-q", "-f", "-B", "main", base)
-	if m, err := r.Compare(t.Context(), linked); err == nil || !strings.Contains(err.Error(), "link.md is no plain file") {
+	if m, err := r.Compare(t.Context(), linked); err == nil ||
+		!strings.Contains(err.Error(), "link.md is no plain file") {
 		t.Errorf("with a link: %+v, %v", m, err)
 	}
 }

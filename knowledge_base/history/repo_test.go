@@ -49,11 +49,13 @@ func TestCommitAndRead(t *testing.T) {
 		t.Errorf("%q", b)
 	}
 	files := map[string][]byte{"a/b/c.md": []byte("1"), "d.md": []byte("3"), "a.b": []byte("1"), "new": {}}
-	if got, err := r.Differing(files); err != nil || !slices.Equal(slices.Sorted(maps.Keys(got)), []string{"a.b", "a/b/c.md", "new"}) {
+	if got, err := r.Differing(files); err != nil ||
+		!slices.Equal(slices.Sorted(maps.Keys(got)), []string{"a.b", "a/b/c.md", "new"}) {
 		t.Errorf("files that differ from the current commit: %q, %v", got, err)
 	}
 	revs, err := r.Log(t.Context(), "d.md")
-	if err != nil || len(revs) != 2 || revs[0].ID != two || revs[0].Message != "two" || revs[0].Author.Name != "Ada x" || revs[0].Author.Email != "unknown" {
+	if err != nil || len(revs) != 2 || revs[0].ID != two || revs[0].Message != "two" ||
+		revs[0].Author.Name != "Ada x" || revs[0].Author.Email != "unknown" {
 		t.Errorf("%+v, %v", revs, err)
 	}
 	revs, err = r.Log(t.Context(), "a/b/c.md")
@@ -101,7 +103,8 @@ func TestUnreadableBranch(t *testing.T) {
 	if err := os.WriteFile(path, []byte("\x00\x00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Commit(Commit{Message: "two", Files: map[string][]byte{"a": []byte("2")}}); err == nil || !strings.Contains(err.Error(), firstBranch+" of ") {
+	if _, err := r.Commit(Commit{Message: "two", Files: map[string][]byte{"a": []byte("2")}}); err == nil ||
+		!strings.Contains(err.Error(), firstBranch+" of ") {
 		t.Errorf("committed on a branch that cannot be read: %v", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "\x00\x00" {
@@ -176,7 +179,8 @@ func TestUncommitted(t *testing.T) {
 	write("same", "1")
 	write("edited", "1")
 	write("gone", "1")
-	commit(t, r, "one", map[string][]byte{"same": []byte("1"), "edited": []byte("1"), "gone": []byte("1"), "other": []byte("1")})
+	commit(t, r, "one",
+		map[string][]byte{"same": []byte("1"), "edited": []byte("1"), "gone": []byte("1"), "other": []byte("1")})
 	write("edited", "2")
 	write("new", "3")
 	write("long", "12345")
@@ -186,7 +190,8 @@ func TestUncommitted(t *testing.T) {
 	if err := os.Symlink("same", filepath.Join(r.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.Uncommitted([]string{"same", "edited", "new", "long", "link"}, func(p string) bool { return p != "other" }, 4)
+	got, err := r.Uncommitted([]string{"same", "edited", "new", "long", "link"},
+		func(p string) bool { return p != "other" }, 4)
 	if err != nil || len(got) != 3 || string(got["edited"]) != "2" || string(got["new"]) != "3" || got["gone"] != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -283,7 +288,8 @@ func TestFetchRefuses(t *testing.T) {
 				t.Fatalf("%q, %v", got, err)
 			}
 			stored := exec.Command("git", "-C", r.dir, "cat-file", "-e", tip).Run() == nil
-			if left, _ := filepath.Glob(filepath.Join(r.git, quarantineName)); stored != (c.want == nil) || len(left) > 0 {
+			if left, _ := filepath.Glob(filepath.Join(r.git, quarantineName)); stored != (c.want == nil) ||
+				len(left) > 0 {
 				t.Errorf("stored %v, left behind %v", stored, left)
 			}
 		})
@@ -302,7 +308,8 @@ func TestTexts(t *testing.T) {
 	}
 	slices.Sort(got)
 	got = slices.Compact(got)
-	want := []string{Messages + ": one", Messages + ": tagged", Messages + ": two", "2026-01/a.md: first", "2026-01/a.md: second"}
+	want := []string{Messages + ": one", Messages + ": tagged", Messages + ": two", "2026-01/a.md: first",
+		"2026-01/a.md: second"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

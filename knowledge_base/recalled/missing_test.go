@@ -84,7 +84,8 @@ func TestMissingVersions(t *testing.T) {
 
 // TestSymbols: names of code in backticks are looked up; programs, commands and words are not.
 func TestSymbols(t *testing.T) {
-	c := &card.Card{Topic: "`parse_date` fails", Issue: []string{"`pytest`, `go test ./...`, `Reader`, `x.Do` and newThing fail"},
+	c := &card.Card{Topic: "`parse_date` fails",
+		Issue:    []string{"`pytest`, `go test ./...`, `Reader`, `x.Do` and newThing fail"},
 		Solution: []string{"call `pkg.Type.Reset(ctx, 3)` and `leapYear`"}}
 	gone := func(names []string) []string { return names }
 	if got, want := Missing(c, t.TempDir(), gone), []string{"parse_date", "pkg.Type.Reset", "leapYear"}; !slices.Equal(got, want) {

@@ -29,7 +29,10 @@ func searched(t *testing.T, x *Index, q Query) string {
 // TestSearchBorders: what a query may ask for, and which documents are none of its answer.
 func TestSearchBorders(t *testing.T) {
 	long := strings.Repeat("ab", 40) // no word
-	x := filled(t, nil, map[string]string{"a": "sqlite database locked by two writers", "b": "network proxy refuses uploads", "c": "sqlite", "d": "!!", "e": long})
+	x := filled(t, nil, map[string]string{
+		"a": "sqlite database locked by two writers", "b": "network proxy refuses uploads", "c": "sqlite", "d": "!!",
+		"e": long,
+	})
 	for k, want := range map[int]bool{-1: false, 0: true, MaxK: true, MaxK + 1: false} {
 		if _, _, err := x.Search(t.Context(), Query{Text: "sqlite", K: k}); (err == nil) != want {
 			t.Errorf("%d hits: %v", k, err)
@@ -66,7 +69,10 @@ func TestSearchBorders(t *testing.T) {
 
 // TestCompanions: beside a strong document, another needs a share of the evidence and half of the score.
 func TestCompanions(t *testing.T) {
-	x := filled(t, nil, map[string]string{"a": "sqlite database locked by two writers", "b": "network proxy", "c": "sqlite waits for the other process of the build to end"})
+	x := filled(t, nil, map[string]string{
+		"a": "sqlite database locked by two writers", "b": "network proxy",
+		"c": "sqlite waits for the other process of the build to end",
+	})
 	q := Query{Text: "sqlite database locked by two writers", MinEvidence: -1, Prior: func(id string) float64 {
 		if id == "a" {
 			return 0.01
@@ -93,7 +99,10 @@ func TestCompanions(t *testing.T) {
 	}
 	same := filled(t, nil, map[string]string{"a": "sqlite database locked", "c": "sqlite database locked"})
 	for prior, want := range map[float64]string{0.5: "a+c", math.Nextafter(0.5, 0): "a"} {
-		q := Query{Text: "sqlite database", MinEvidence: 1e-9, Prior: func(id string) float64 { return map[string]float64{"a": 1, "c": prior}[id] }}
+		q := Query{
+			Text: "sqlite database", MinEvidence: 1e-9,
+			Prior: func(id string) float64 { return map[string]float64{"a": 1, "c": prior}[id] },
+		}
 		if got := searched(t, same, q); got != want {
 			t.Errorf("%v of the score: %q, want %q", prior, got, want)
 		}
@@ -102,7 +111,8 @@ func TestCompanions(t *testing.T) {
 
 // TestNearBorders: a document resembles those with which it shares words, whichever comes first.
 func TestNearBorders(t *testing.T) {
-	x := filled(t, nil, map[string]string{"a": "sqlite database locked", "b": "sqlite database locks", "c": "network proxy", "d": "!!"})
+	x := filled(t, nil,
+		map[string]string{"a": "sqlite database locked", "b": "sqlite database locks", "c": "network proxy", "d": "!!"})
 	for id, want := range map[string]string{"a": "b", "b": "a", "c": "", "d": "", "unknown": ""} {
 		near, err := x.Near(t.Context(), id, 9)
 		var got []string
@@ -120,7 +130,8 @@ func TestNearBorders(t *testing.T) {
 	}
 }
 
-// TestSharedPlaces: a document stands with the first that it nearly repeats, and by itself if it says no where that says yes.
+// TestSharedPlaces: a document stands with the first that it nearly repeats, and by itself if it says no where that
+// says yes.
 func TestSharedPlaces(t *testing.T) {
 	for _, tt := range []struct{ a, b, c, want string }{
 		{"alpha beta gamma delta", "epsilon zeta theta kappa", "alpha beta gamma delta epsilon zeta theta kappa", "a+c b"},
@@ -165,7 +176,10 @@ func TestWeighed(t *testing.T) {
 
 // TestGroupBorders: a group is as alike as was asked for, and no larger than its limit.
 func TestGroupBorders(t *testing.T) {
-	two := []Lesson{{"a", "database locked by a writer", "retry the write"}, {"b", "database locked by two writers", "retry writes"}, {"c", "proxy refuses", "set a header"}}
+	two := []Lesson{
+		{"a", "database locked by a writer", "retry the write"},
+		{"b", "database locked by two writers", "retry writes"}, {"c", "proxy refuses", "set a header"},
+	}
 	found := FindGroups(two, 0.01)
 	if len(found) != 1 || !slices.Equal(found[0].IDs, []string{"a", "b"}) {
 		t.Fatalf("%+v", found)

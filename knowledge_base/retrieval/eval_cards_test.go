@@ -107,7 +107,8 @@ func TestEvalLessons(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("chosen on: %v; recall@5 %.3f, precision@5 %.3f, abstained from software errors %.3f, from all %.3f", odd, res.Shown, res.Precision, software.Abstained, res.Abstained)
+		t.Logf("chosen on: %v; recall@5 %.3f, precision@5 %.3f, abstained from software errors %.3f, from all %.3f",
+			odd, res.Shown, res.Precision, software.Abstained, res.Abstained)
 		if odd {
 			continue
 		}
@@ -129,8 +130,10 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := x.Search(t.Context(), Query{Text: "sqlite database is locked, two writers, busy_timeout on the connection", K: 4})
-	if err != nil || len(found) != 2 || found[1].ID != "c" || found[0].ID != "a" || len(found[0].Also) != 1 || found[0].Also[0] != "b" {
+	found, _, err := x.Search(t.Context(),
+		Query{Text: "sqlite database is locked, two writers, busy_timeout on the connection", K: 4})
+	if err != nil || len(found) != 2 || found[1].ID != "c" || found[0].ID != "a" || len(found[0].Also) != 1 ||
+		found[0].Also[0] != "b" {
 		t.Errorf("%+v, %v", found, err)
 	}
 	for _, name := range []string{"cards", "lessons"} {
@@ -141,7 +144,8 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 		for i, a := range docs {
 			for _, b := range docs[:i] {
 				if got := overlap(contentWords(a.findable()), contentWords(b.findable())); got >= repeats {
-					t.Errorf("%s: %s and %s are about different things and would share a place: %.2f", name, a.ID, b.ID, got)
+					t.Errorf("%s: %s and %s are about different things and would share a place: %.2f", name,
+						a.ID, b.ID, got)
 				}
 			}
 		}
@@ -162,7 +166,8 @@ func TestTracebackSignatureFirst(t *testing.T) {
 		"  File \"/usr/lib/python3.11/site-packages/celery/app/trace.py\", line 451, in trace_task\n    R = retval = fun(*args, **kwargs)\n" +
 		"  File \"/usr/lib/python3.11/site-packages/celery/worker/worker.py\", line 12, in run\n    handler.execute(task, retry=True)\n" +
 		"  File \"/srv/worker/main.py\", line 9, in handler\n    import_module(call)\n"
-	found, _, err := x.Search(t.Context(), Query{Text: trace + "OperationalError: FATAL: sorry, too many clients already"})
+	found, _, err := x.Search(t.Context(),
+		Query{Text: trace + "OperationalError: FATAL: sorry, too many clients already"})
 	if err != nil || len(found) == 0 || found[0].ID != "own" {
 		t.Errorf("%+v, %v", found, err)
 	}

@@ -62,7 +62,10 @@ func (m *EvalMeans) add(ndcg, recall, shown float64, ids []string, grades map[st
 
 func (m EvalMeans) mean() EvalMeans {
 	n := float64(max(1, m.Queries))
-	return EvalMeans{NDCG: m.NDCG / n, Recall: m.Recall / n, Shown: m.Shown / n, Precision: float64(m.right) / float64(max(1, m.shown)), Queries: m.Queries}
+	return EvalMeans{
+		NDCG: m.NDCG / n, Recall: m.Recall / n, Shown: m.Shown / n,
+		Precision: float64(m.right) / float64(max(1, m.shown)), Queries: m.Queries,
+	}
 }
 
 // Eval measures the search on a labelled set in BEIR's layout: dataDir holds

@@ -109,9 +109,11 @@ func TestGroupsOfCards(t *testing.T) {
 		lessons, group := labelled(t, set.corpus, set.labels)
 		found := FindGroups(lessons, set.atLeast)
 		g := measure(found, group)
-		t.Logf("%s: %d groups found, %d right; of %d labelled %d met, %d of %d pairs", set.name, g.found, g.right, g.labels, g.met, g.inPairs, g.pairs)
+		t.Logf("%s: %d groups found, %d right; of %d labelled %d met, %d of %d pairs", set.name, g.found, g.right,
+			g.labels, g.met, g.inPairs, g.pairs)
 		if float64(g.right) < set.precision*float64(g.found) || g.met < set.met {
-			t.Errorf("%s: %+v, want a precision of %v and %d labels met\n%v", set.name, g, set.precision, set.met, found)
+			t.Errorf("%s: %+v, want a precision of %v and %d labels met\n%v", set.name, g, set.precision,
+				set.met, found)
 		}
 	}
 }

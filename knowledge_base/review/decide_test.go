@@ -116,7 +116,8 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// TestApproveAgain: an approval ends doubts and a date that has passed, not one to come; to retire and restore does not.
+// TestApproveAgain: an approval ends doubts and a date that has passed, not one to come; to retire and restore does
+// not.
 func TestApproveAgain(t *testing.T) {
 	past, future := day(), time.Now().AddDate(100, 0, 0).UTC().Truncate(time.Second)
 	for i, expires := range []*time.Time{&past, &future} {
@@ -145,7 +146,8 @@ func TestApproveAgain(t *testing.T) {
 	}
 }
 
-// TestPlaces: a card takes the place of others, but not its own, and not when it is gone itself; restored ones get theirs back.
+// TestPlaces: a card takes the place of others, but not its own, and not when it is gone itself; restored ones get
+// theirs back.
 func TestPlaces(t *testing.T) {
 	s := store(t, draft("k1", "one"), draft("k2", "two"), draft("k3", "three"), draft("k4", "four"))
 	_, err := Decide(t.Context(), s, Decision{Act: Supersede, IDs: []string{"k2", "k1"}, By: "k1"})
@@ -188,7 +190,8 @@ func TestQuotedInPart(t *testing.T) {
 	for lines, want := range map[int]string{maxQuotedLines: "", maxQuotedLines + 3: "… and 3 more lines of k1"} {
 		s := store(t, draft("k1", "x"+strings.Repeat("\nx", lines-1)))
 		got := quoted(s, "k1")
-		if last := got[len(got)-1]; (last == want) != (want != "") || len(got) > maxQuotedLines+2 || got[0] != "k1 says:" {
+		if last := got[len(got)-1]; (last == want) != (want != "") || len(got) > maxQuotedLines+2 ||
+			got[0] != "k1 says:" {
 			t.Errorf("%d lines: %d, %q", lines, len(got), last)
 		}
 	}

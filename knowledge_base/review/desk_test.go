@@ -192,8 +192,8 @@ func TestDeskStale(t *testing.T) {
 	}
 }
 
-// TestDeskSeveral: several cards are decided about at once, but only one is restored, and none is not enough; an edit that
-// changes nothing is nothing to take back.
+// TestDeskSeveral: several cards are decided about at once, but only one is restored, and none is not enough; an edit
+// that changes nothing is nothing to take back.
 func TestDeskSeveral(t *testing.T) {
 	s := store(t, draft("k1", "one"), draft("k2", "two"))
 	desk := NewDesk(s)
@@ -215,7 +215,8 @@ func TestDeskSeveral(t *testing.T) {
 	if last, ok := desk.Last(); ok {
 		t.Errorf("nothing changed, and can be taken back: %+v", last)
 	}
-	if done, err := desk.Decide(t.Context(), both); err != nil || done.What != "Retired 2 cards, the first: topic of k1" {
+	if done, err := desk.Decide(t.Context(), both); err != nil ||
+		done.What != "Retired 2 cards, the first: topic of k1" {
 		t.Errorf("%+v, %v", done, err)
 	}
 	for id := range both.Seen {

@@ -11,7 +11,10 @@ import (
 )
 
 func groupCard(id, task string, state card.State, issue string) *card.Card {
-	return &card.Card{ID: id, Topic: "topic " + id, SourceTask: task, State: state, Issue: []string{issue}, Solution: []string{issue}}
+	return &card.Card{
+		ID: id, Topic: "topic " + id, SourceTask: task, State: state, Issue: []string{issue},
+		Solution: []string{issue},
+	}
 }
 
 func TestGroups(t *testing.T) {

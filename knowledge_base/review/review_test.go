@@ -27,7 +27,10 @@ func store(t *testing.T, cards ...*card.Card) *knowledgebase.Store {
 }
 
 func draft(id, issue string) *card.Card {
-	return &card.Card{ID: id, Topic: "topic of " + id, SourceTask: "t", Created: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), Issue: []string{issue}}
+	return &card.Card{
+		ID: id, Topic: "topic of " + id, SourceTask: "t", Created: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
+		Issue: []string{issue},
+	}
 }
 
 // TestWaitingOrder: what several tasks learned is reviewed before what is older.
@@ -47,9 +50,11 @@ func TestWaitingOrder(t *testing.T) {
 
 // TestQueue: what contradicts a card, or resembles it, stands with it, whichever of them is read.
 func TestQueue(t *testing.T) {
-	said, told := draft("k1", "sqlite locks with two writers: set busy_timeout and retry the write"), draft("k2", "sqlite locks with two writers: set busy_timeout and retry a write")
+	said, told := draft("k1", "sqlite locks with two writers: set busy_timeout and retry the write"), draft("k2",
+		"sqlite locks with two writers: set busy_timeout and retry a write")
 	said.Contradicts = []string{"k2"}
-	guessed, other := draft("k3", "the mirror upload fails at once behind the proxy: retry the upload"), draft("k4", "the mirror upload fails at once behind the proxy: never retry the upload")
+	guessed, other := draft("k3", "the mirror upload fails at once behind the proxy: retry the upload"), draft("k4",
+		"the mirror upload fails at once behind the proxy: never retry the upload")
 	s := store(t, said, told, guessed, other)
 	items, more, err := Queue(t.Context(), s, 3)
 	if err != nil || len(items) != 3 || more != 1 {
@@ -59,8 +64,12 @@ func TestQueue(t *testing.T) {
 		t.Fatal(items, err)
 	}
 	for _, it := range items {
-		want := map[string]string{"k1": "contradicts k2 ", "k2": "contradicts k1 ", "k3": "may say the same as, or the opposite of, k4 ", "k4": "may say the same as, or the opposite of, k3 "}[it.ID]
-		if notes := strings.Join(it.Notes, "\n"); !strings.HasPrefix(notes, want) || strings.Contains(notes, "contradicts") && strings.Contains(notes, "may say") || it.State != card.Draft {
+		want := map[string]string{
+			"k1": "contradicts k2 ", "k2": "contradicts k1 ", "k3": "may say the same as, or the opposite of, k4 ",
+			"k4": "may say the same as, or the opposite of, k3 ",
+		}[it.ID]
+		if notes := strings.Join(it.Notes, "\n"); !strings.HasPrefix(notes, want) ||
+			strings.Contains(notes, "contradicts") && strings.Contains(notes, "may say") || it.State != card.Draft {
 			t.Errorf("%s:\n%s\nwant %q", it.ID, notes, want)
 		}
 	}

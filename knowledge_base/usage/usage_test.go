@@ -60,7 +60,10 @@ func TestTally(t *testing.T) {
 func TestLeanIsBounded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(0, 1_000_000)
-		c := Counts{Shown: n.Draw(rt, "shown"), Helpful: n.Draw(rt, "helpful"), Harmful: n.Draw(rt, "harmful"), Rediscovered: n.Draw(rt, "rediscovered")}
+		c := Counts{
+			Shown: n.Draw(rt, "shown"), Helpful: n.Draw(rt, "helpful"), Harmful: n.Draw(rt, "harmful"),
+			Rediscovered: n.Draw(rt, "rediscovered"),
+		}
 		more := c
 		more.Helpful++
 		if l := c.Lean(); l < -maxLean || l > maxLean || more.Lean() < l {

@@ -74,7 +74,8 @@ type sqlite struct {
 }
 
 func openSQLite(dir string) (store, error) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "ops.sqlite")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	db, err := sql.Open("sqlite",
+		"file:"+filepath.Join(dir, "ops.sqlite")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,8 @@ type bbolt struct {
 }
 
 func openBolt(dir string) (store, error) {
-	db, err := bolt.Open(filepath.Join(dir, "ops.bolt"), 0o600, &bolt.Options{NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
+	db, err := bolt.Open(filepath.Join(dir, "ops.bolt"), 0o600,
+		&bolt.Options{NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return nil, err
 	}

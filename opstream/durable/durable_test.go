@@ -192,7 +192,8 @@ func TestWriterLock(t *testing.T) {
 	lost := func() {
 		t.Helper()
 		var held *LockedError
-		if err := other.Acquire(t.Context(), 0); !errors.As(err, &held) || held.PID != os.Getpid() || !errors.Is(err, ErrLocked) {
+		if err := other.Acquire(t.Context(), 0); !errors.As(err, &held) || held.PID != os.Getpid() ||
+			!errors.Is(err, ErrLocked) {
 			t.Errorf("a second writer: %v", err)
 		}
 	}

@@ -28,7 +28,10 @@ func TestCount(t *testing.T) {
 
 // TestBetter: more that passed, then fewer that failed, are better; a score that cannot be read is the worst.
 func TestBetter(t *testing.T) {
-	better := []Rating{{Value: 4, Of: 5, Failing: 1}, {Value: 3, Of: 5, Failing: 1}, {Value: 3, Of: 5, Failing: 2}, {Value: -2}, {Error: "no number"}}
+	better := []Rating{
+		{Value: 4, Of: 5, Failing: 1}, {Value: 3, Of: 5, Failing: 1}, {Value: 3, Of: 5, Failing: 2}, {Value: -2},
+		{Error: "no number"},
+	}
 	for i, a := range better {
 		for k, b := range better {
 			if got := a.Better(b); got != (i < k) {

@@ -25,7 +25,8 @@ func TestOwnText(t *testing.T) {
 			}
 			found++
 			if own := OwnText(b); own == nil || own != f.Addr().Interface().(*string) {
-				t.Errorf("%s: its field %s is not its own text; add it to OwnText, or its kind to others", b.Kind(), name)
+				t.Errorf("%s: its field %s is not its own text; add it to OwnText, or its kind to others",
+					b.Kind(), name)
 			}
 		}
 	}

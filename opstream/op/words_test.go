@@ -59,7 +59,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestUnfinished: a reply without a call is followed by another one where it says nothing, was cut, or holds a call as text.
+// TestUnfinished: a reply without a call is followed by another one where it says nothing, was cut, or holds a call as
+// text.
 func TestUnfinished(t *testing.T) {
 	const cut, mute, text = 1, 2, 3
 	says := map[string]int{"": 0}
@@ -71,8 +72,12 @@ func TestUnfinished(t *testing.T) {
 		t.Fatalf("%v, %q", says, early)
 	}
 	for want, replies := range map[int][]ModelReplied{
-		0:   {{Text: "x", Finish: "stop"}, {Calls: []Call{{}}, Finish: FinishLength}, {Finish: FinishCheckpoint}, {Finish: "content_filter"}, {Calls: []Call{{}}}},
-		cut: {{Finish: FinishLength, Text: "x", Repairs: []string{RepairUnreadCall}}}, mute: {{Text: "\t", Finish: "stop"}},
+		0: {
+			{Text: "x", Finish: "stop"}, {Calls: []Call{{}}, Finish: FinishLength}, {Finish: FinishCheckpoint},
+			{Finish: "content_filter"}, {Calls: []Call{{}}},
+		},
+		cut:  {{Finish: FinishLength, Text: "x", Repairs: []string{RepairUnreadCall}}},
+		mute: {{Text: "\t", Finish: "stop"}},
 		text: {{Text: "x", Finish: "stop", Repairs: []string{"another", RepairUnreadCall}}},
 	} {
 		for _, b := range replies {

@@ -77,7 +77,8 @@ func (s *speaker) want(i int, list []op.ToolReturned, tool, text string, exit in
 		got = *list[i].Exit
 	}
 	if r := list[i]; r.Name != tool || strings.TrimSpace(r.Text) != text || got != exit || r.Unknown {
-		s.Errorf("result %d is %s %q exit %d unknown %v, want %s %q exit %d", i, r.Name, r.Text, got, r.Unknown, tool, text, exit)
+		s.Errorf("result %d is %s %q exit %d unknown %v, want %s %q exit %d", i, r.Name, r.Text, got, r.Unknown,
+			tool, text, exit)
 	}
 }
 
@@ -90,8 +91,10 @@ func TestGemini(t *testing.T) {
 	call := `"tool_name":"run_shell_command","tool_input":{"command":"sh check.sh"}`
 	s.event(`{"hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.1Z",` + call + `}`)
 	s.event(`{"hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.2Z",` + call + `}`)
-	s.event(`{"hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:06.1Z",` + call + `,"tool_response":{"llmContent":"<untrusted_context>\nOutput: no\nExit Code: 1\nProcess Group PGID: 7\n</untrusted_context>","returnDisplay":"no"}}`)
-	s.event(`{"hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:06.2Z",` + call + `,"tool_response":{"llmContent":"Output: ok\nProcess Group PGID: 8\n","returnDisplay":"ok"}}`)
+	s.event(`{"hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:06.1Z",` + call +
+		`,"tool_response":{"llmContent":"<untrusted_context>\nOutput: no\nExit Code: 1\nProcess Group PGID: 7\n</untrusted_context>","returnDisplay":"no"}}`)
+	s.event(`{"hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:06.2Z",` + call +
+		`,"tool_response":{"llmContent":"Output: ok\nProcess Group PGID: 8\n","returnDisplay":"ok"}}`)
 	s.event(`{"hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:07Z","tool_name":"replace","tool_input":{"file_path":"a","old_string":"x","new_string":"y"},"tool_response":{"llmContent":"File not found: a","error":{"message":"File not found: a"}}}`)
 	s.write("mine", "the user's")
 	s.event(`{"hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:08Z","tool_name":"read_file","tool_input":{"file_path":"a"}}`)
@@ -154,7 +157,8 @@ func TestCodexPatch(t *testing.T) {
 	rollout := filepath.Join(t.TempDir(), "rollout.jsonl")
 	at := fmt.Sprintf(`"transcript_path":%q,`, rollout)
 	s.event(`{` + at + `"hook_event_name":"UserPromptSubmit","prompt":"Change it."}`)
-	s.event(`{` + at + `"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"c1","tool_input":{"input":"*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n*** End Patch"}}`)
+	s.event(`{` + at +
+		`"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"c1","tool_input":{"input":"*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n*** End Patch"}}`)
 	s.write("a", "new\n")
 	if err := os.WriteFile(rollout, []byte(`{"payload":{"type":"custom_tool_call_output","call_id":"c1","output":"Exit code: 0\nOutput:\nSuccess."}}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -230,9 +234,14 @@ func TestUnreported(t *testing.T) {
 // on. It decides how much of a jump an agent attends to. A subagent's model is not the session's.
 func TestModel(t *testing.T) {
 	for agent, tt := range map[sessions.Agent]struct{ prompt, stop, reply, odd string }{
-		sessions.Claude: {"UserPromptSubmit", "Stop", `{"type":"assistant","isSidechain":false,"message":{"role":"assistant","model":"%s","content":[]}}`,
-			`{"type":"assistant","isSidechain":true,"message":{"model":"gpt-4o"}}` + "\n" + `{"type":"assistant","message":{"model":"<synthetic>"}}` + "\n" + `{"type":"user","model":"gpt-4o"}`},
-		sessions.Gemini: {"BeforeAgent", "AfterAgent", `{"id":"1","type":"gemini","content":"","model":"%s"}`, `{"$set":{"model":"gpt-4o"}}` + "\n" + `{"id":"2","type":"info","model":"gpt-4o"}`},
+		sessions.Claude: {"UserPromptSubmit", "Stop",
+			`{"type":"assistant","isSidechain":false,"message":{"role":"assistant","model":"%s","content":[]}}`,
+			`{"type":"assistant","isSidechain":true,"message":{"model":"gpt-4o"}}` + "\n" +
+				`{"type":"assistant","message":{"model":"<synthetic>"}}` + "\n" + `{"type":"user","model":"gpt-4o"}`},
+		sessions.Gemini: {
+			"BeforeAgent", "AfterAgent", `{"id":"1","type":"gemini","content":"","model":"%s"}`,
+			`{"$set":{"model":"gpt-4o"}}` + "\n" + `{"id":"2","type":"info","model":"gpt-4o"}`,
+		},
 	} {
 		s := newSpeaker(t, agent)
 		transcript := filepath.Join(t.TempDir(), "t.jsonl")
@@ -307,7 +316,8 @@ func TestCompaction(t *testing.T) {
 	}
 	for i, e := range []string{`{"hook_event_name":"UserPromptSubmit","prompt":"Go on."}`, `{"hook_event_name":"SessionStart","source":"resume"}`, compact, compact} {
 		reply := s.event(e)
-		if told := strings.Count(reply, "a was wrong"); (told == 1) != (i != 1) || i == 1 && reply != "" || strings.Contains(reply, "a is good") || strings.Contains(reply, "Done.") != (told == 1) {
+		if told := strings.Count(reply, "a was wrong"); (told == 1) != (i != 1) || i == 1 && reply != "" ||
+			strings.Contains(reply, "a is good") || strings.Contains(reply, "Done.") != (told == 1) {
 			t.Errorf("%s: %s", e, reply)
 		}
 	}
@@ -319,7 +329,8 @@ func TestKimi(t *testing.T) {
 	s.event(`{"hook_event_name":"UserPromptSubmit","prompt":[{"type":"text","text":"Make it pass."}]}`)
 	call := `"tool_name":"Bash","tool_input":{"command":"sh check.sh"},"tool_call_id":`
 	s.event(`{"hook_event_name":"PreToolUse",` + call + `"c1"}`)
-	s.event(`{"hook_event_name":"PostToolUseFailure",` + call + `"c1","error":{"code":"internal","message":"no\nCommand failed with exit code: 3."}}`)
+	s.event(`{"hook_event_name":"PostToolUseFailure",` + call +
+		`"c1","error":{"code":"internal","message":"no\nCommand failed with exit code: 3."}}`)
 	s.event(`{"hook_event_name":"PreToolUse",` + call + `"c2"}`)
 	s.event(`{"hook_event_name":"PostToolUse",` + call + `"c2","tool_output":"ok\n"}`)
 	if reply := s.event(`{"hook_event_name":"Stop"}`); reply != "" {
@@ -429,7 +440,8 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestChanges: a call is recorded as one that may change the directory if its tool runs commands, writes or uses the network.
+// TestChanges: a call is recorded as one that may change the directory if its tool runs commands, writes or uses the
+// network.
 func TestChanges(t *testing.T) {
 	a := newAgent(t)
 	a.hook("UserPromptSubmit", map[string]any{"prompt": "Go."})

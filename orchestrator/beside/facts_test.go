@@ -53,7 +53,8 @@ func TestFactsOfOthers(t *testing.T) {
 		a.task = beside.TaskOf(tt.agent, "s-1")
 		s := &speaker{&a, tt.agent}
 		told := s.event(`{"hook_event_name":"SessionStart"}`) + s.event("{"+tt.prompt+"}")
-		works, never := fmt.Sprintf("Tests ran with: `./bin/test LABEL` (%d of %d).", i, i), fmt.Sprintf("Not installed: `busted` (%d of %d).", i, i)
+		works, never := fmt.Sprintf("Tests ran with: `./bin/test LABEL` (%d of %d).", i,
+			i), fmt.Sprintf("Not installed: `busted` (%d of %d).", i, i)
 		switch lines := strings.Count(told, "(n of the tasks that tried)"); {
 		case i < 2 && strings.Contains(told, "./bin/test"):
 			t.Errorf("%s is told of one task: %s", tt.agent, told)

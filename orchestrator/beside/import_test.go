@@ -24,7 +24,8 @@ func service(t *testing.T) *session.Service {
 	t.Helper()
 	home := t.TempDir()
 	env := map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}
-	svc, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
+	svc, err := session.New(
+		session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,8 @@ func TestChangedSession(t *testing.T) {
 		}
 		tt.change(s)
 		_, err := im.Import(t.Context(), s, "f")
-		if errors.Is(err, beside.ErrChanged) != (tt.want != "") || err != nil && (tt.want == "" || !strings.Contains(err.Error(), tt.want)) {
+		if errors.Is(err, beside.ErrChanged) != (tt.want != "") ||
+			err != nil && (tt.want == "" || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
@@ -189,7 +191,10 @@ func TestChangedSession(t *testing.T) {
 func TestDamagedImport(t *testing.T) {
 	svc := service(t)
 	im := beside.NewImporter(svc)
-	files := []string{filepath.Join("..", "sessions", "testdata", "claude.jsonl"), filepath.Join("..", "sessions", "testdata", "codex.jsonl")}
+	files := []string{
+		filepath.Join("..", "sessions", "testdata", "claude.jsonl"),
+		filepath.Join("..", "sessions", "testdata", "codex.jsonl"),
+	}
 	s, err := sessions.Read(files[0])
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +215,8 @@ func TestDamagedImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := im.Examine(t.Context(), beside.Sessions{Paths: files}, func(int, int) {})
-	if err != nil || len(b.Todo) != 1 || b.Todo[0].Path != files[1] || len(b.Skipped) != 1 || !strings.Contains(b.Skipped[0], done.Task) {
+	if err != nil || len(b.Todo) != 1 || b.Todo[0].Path != files[1] || len(b.Skipped) != 1 ||
+		!strings.Contains(b.Skipped[0], done.Task) {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -220,7 +226,10 @@ func TestImportedDate(t *testing.T) {
 	svc := service(t)
 	im := beside.NewImporter(svc)
 	began := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := &sessions.Session{Agent: sessions.Codex, ID: "s-1", Dir: t.TempDir(), Start: began, Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
+	s := &sessions.Session{
+		Agent: sessions.Codex, ID: "s-1", Dir: t.TempDir(), Start: began,
+		Steps: []sessions.Step{{Parent: -1, Text: "Done."}},
+	}
 	if _, err := im.Import(t.Context(), s, "f"); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +256,8 @@ func TestOtherAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := im.Examine(t.Context(), src, func(int, int) {}); err != nil || len(b.Todo) != c.todo || len(b.Skipped) != c.skipped {
+		if b, err := im.Examine(t.Context(), src, func(int, int) {}); err != nil || len(b.Todo) != c.todo ||
+			len(b.Skipped) != c.skipped {
 			t.Errorf("%v: %+v, %v", c.args, b, err)
 		}
 	}
@@ -262,7 +272,8 @@ func TestImportedFacts(t *testing.T) {
 		}
 	}
 	r, err := memory.OpenFacts(svc.Home, "/no/such/p")
-	if err != nil || len(r.Tasks) != 1 || r.Tasks[0].Agent != "codex" || len(r.Tasks[0].Commands) != 1 || r.Tasks[0].Commands[0].Ends != "fo" {
+	if err != nil || len(r.Tasks) != 1 || r.Tasks[0].Agent != "codex" || len(r.Tasks[0].Commands) != 1 ||
+		r.Tasks[0].Commands[0].Ends != "fo" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 }

@@ -12,10 +12,16 @@ import (
 // arguments; other events keep their ids.
 func TestMatch(t *testing.T) {
 	of := func(input string) event {
-		return event{Agent: sessions.Gemini, Name: "PostToolUse", ToolName: "ls", ToolInput: json.RawMessage(input), ToolUseID: "own"}
+		return event{
+			Agent: sessions.Gemini, Name: "PostToolUse", ToolName: "ls", ToolInput: json.RawMessage(input),
+			ToolUseID: "own",
+		}
 	}
 	here, there := of(`{"dir":"."}`), of(`{"dir":".."}`)
-	open := []op.Call{{ID: geminiCall(&there) + "_1"}, {ID: geminiCall(&here) + "x_2"}, {ID: geminiCall(&here) + "_3"}, {ID: geminiCall(&here) + "_4"}}
+	open := []op.Call{
+		{ID: geminiCall(&there) + "_1"}, {ID: geminiCall(&here) + "x_2"}, {ID: geminiCall(&here) + "_3"},
+		{ID: geminiCall(&here) + "_4"},
+	}
 	for _, tt := range []struct {
 		name   string
 		change func(e *event)

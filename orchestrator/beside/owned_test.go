@@ -26,7 +26,10 @@ func TestOwned(t *testing.T) {
 		path string
 		mode fs.FileMode
 		want bool
-	}{{socket, 0o600, true}, {socket, 0o700, true}, {socket, 0o610, false}, {socket, 0o601, false}, {file, 0o600, false}} {
+	}{
+		{socket, 0o600, true}, {socket, 0o700, true}, {socket, 0o610, false}, {socket, 0o601, false},
+		{file, 0o600, false},
+	} {
 		if err := os.Chmod(tt.path, tt.mode); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,10 @@ func (m *slow) Ask(ctx context.Context, r model.Request, _ func(model.Delta)) (m
 	m.asked <- struct{}{}
 	select {
 	case <-m.may:
-		return model.Reply{Finish: "stop", Text: `{"failure_causes":[],"falsified":[],"findings":[],"verified":[],"untried":["Look first."],"advice":["Look first."],"cards":[]}`}, nil
+		return model.Reply{
+			Finish: "stop",
+			Text:   `{"failure_causes":[],"falsified":[],"findings":[],"verified":[],"untried":["Look first."],"advice":["Look first."],"cards":[]}`,
+		}, nil
 	case <-ctx.Done():
 		return model.Reply{}, &model.Fault{Kind: model.FaultCanceled, Tries: 1, Err: ctx.Err()}
 	}
@@ -41,7 +44,8 @@ func TestReader(t *testing.T) {
 			home := filepath.Dir(a.svc.Home.State)
 			svc, err := session.New(session.Options{Getenv: func(name string) string {
 				return map[string]string{"HOME": home, "ANAMNESIS_HOME": a.svc.Home.State}[name]
-			}, EAS: assets.EAS, Reader: func(context.Context, float64) (model.Model, int, error) { return m, 8000, nil }})
+			}, EAS: assets.EAS,
+				Reader: func(context.Context, float64) (model.Model, int, error) { return m, 8000, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}

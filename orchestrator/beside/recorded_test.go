@@ -17,7 +17,8 @@ import (
 
 // recordings is the folder of what the real agents wrote.
 func recordings(t *testing.T) string {
-	dir := filepath.Join(cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data")), "agents")
+	dir := filepath.Join(
+		cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data")), "agents")
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("ANAMNESIS_CI") != "" {
 			t.Fatalf("CI must have the recorded sessions: %v", err)
@@ -108,11 +109,14 @@ func TestRecordedHooks(t *testing.T) {
 				}
 				found := false
 				for _, r := range got[c.Tool] {
-					same := r.Text == strings.TrimSpace(c.Text) || r.Text == c.Text || strings.HasPrefix(c.Text, r.Text) && r.Text != ""
-					found = found || same && (r.Exit == nil) == (c.Exit == nil) && (r.Exit == nil || *r.Exit == *c.Exit) && !r.Unknown
+					same := r.Text == strings.TrimSpace(c.Text) || r.Text == c.Text ||
+						strings.HasPrefix(c.Text, r.Text) && r.Text != ""
+					found = found || same && (r.Exit == nil) == (c.Exit == nil) &&
+						(r.Exit == nil || *r.Exit == *c.Exit) && !r.Unknown
 				}
 				if !found {
-					t.Errorf("%s: no hook's result is that of %s: %q, exit %v; got %+v", tt.agent, c.Tool, c.Text, c.Exit, got[c.Tool])
+					t.Errorf("%s: no hook's result is that of %s: %q, exit %v; got %+v", tt.agent, c.Tool, c.Text,
+						c.Exit, got[c.Tool])
 				}
 			}
 		}

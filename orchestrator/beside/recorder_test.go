@@ -59,16 +59,17 @@ func (a *agent) hook(name string, more map[string]any) string {
 		a.Fatal(err)
 	}
 	text := ""
-	err = beside.Hook(a.Context(), a.svc, sessions.Claude, strings.NewReader(string(data)), a.recorders, func(reply []byte) error {
-		var r struct {
-			Out struct{ HookEventName, AdditionalContext string } `json:"hookSpecificOutput"`
-		}
-		if err := json.Unmarshal(reply, &r); err != nil || r.Out.HookEventName != name {
-			a.Errorf("reply to %s: %s", name, reply)
-		}
-		text += r.Out.AdditionalContext
-		return nil
-	})
+	err = beside.Hook(a.Context(), a.svc, sessions.Claude, strings.NewReader(string(data)), a.recorders,
+		func(reply []byte) error {
+			var r struct {
+				Out struct{ HookEventName, AdditionalContext string } `json:"hookSpecificOutput"`
+			}
+			if err := json.Unmarshal(reply, &r); err != nil || r.Out.HookEventName != name {
+				a.Errorf("reply to %s: %s", name, reply)
+			}
+			text += r.Out.AdditionalContext
+			return nil
+		})
 	if err != nil {
 		a.Fatalf("%s: %v", name, err)
 	}
@@ -145,7 +146,8 @@ func testRecorder(a *agent) {
 	done := bash("t3", "echo three > a.go")
 	done["tool_response"] = map[string]any{"stdout": ""}
 	a.hook("PostToolUse", done)
-	if p, err := a.svc.PlanJump(t.Context(), a.task, "", op.JumpRequested{To: 1}); err != nil || p.Running || p.UnderWay != 0 {
+	if p, err := a.svc.PlanJump(t.Context(), a.task, "", op.JumpRequested{To: 1}); err != nil || p.Running ||
+		p.UnderWay != 0 {
 		t.Errorf("a dry run: %+v, %v", p, err)
 	}
 	if _, err := beside.Jump(t.Context(), a.svc, a.task, "", op.JumpRequested{To: 1, Reason: "lib is needed"}, session.Client{}); err != nil {
@@ -271,7 +273,8 @@ func TestWaitsRedacted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // what holds the lock is not waited for
-	e, err := json.Marshal(map[string]any{"session_id": a.id, "cwd": a.dir, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1",
+	e, err := json.Marshal(map[string]any{"session_id": a.id, "cwd": a.dir, "hook_event_name": "PreToolUse",
+		"tool_name": "Bash", "tool_use_id": "t1",
 		"tool_input": map[string]string{"command": "deploy " + formed + " " + known}})
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +287,8 @@ func TestWaitsRedacted(t *testing.T) {
 		t.Fatalf("waiting: %q, %v", waiting, err)
 	}
 	text, err := os.ReadFile(waiting[0])
-	if err != nil || strings.Contains(string(text), formed) || strings.Contains(string(text), known) || !strings.Contains(string(text), a.dir) || !strings.Contains(string(text), "deploy ") {
+	if err != nil || strings.Contains(string(text), formed) || strings.Contains(string(text), known) ||
+		!strings.Contains(string(text), a.dir) || !strings.Contains(string(text), "deploy ") {
 		t.Errorf("what waits is %s, %v", text, err)
 	}
 	lock.Close()
@@ -305,7 +309,8 @@ func TestManyHooks(t *testing.T) {
 	for i := range n {
 		go func() {
 			e := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Read","tool_input":{"file_path":"f%d"},"tool_use_id":"t%d","tool_response":"x"}`, a.dir, i, i)
-			errs <- beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(e), a.recorders, func([]byte) error { return nil })
+			errs <- beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(e), a.recorders,
+				func([]byte) error { return nil })
 		}()
 	}
 	for range n {
@@ -313,7 +318,8 @@ func TestManyHooks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	a.hook("Stop", nil)                                                             // on a busy machine a hook leaves its event to the next one
+	// on a busy machine a hook leaves its event to the next one
+	a.hook("Stop", nil)
 	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != n+1 { // and the one that Stop ends
 		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}

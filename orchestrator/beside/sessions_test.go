@@ -121,7 +121,8 @@ func TestTwoSessions(t *testing.T) {
 		}
 	}
 	if mixed != 2 || !st.Steps.At(st.Current).Saved {
-		t.Errorf("%d steps are marked as mixed, want one of each session; saved %v", mixed, st.Steps.At(st.Current).Saved)
+		t.Errorf("%d steps are marked as mixed, want one of each session; saved %v", mixed,
+			st.Steps.At(st.Current).Saved)
 	}
 	if err := a.jump(0); err != nil {
 		t.Fatal(err)
@@ -180,7 +181,8 @@ func TestRecordedTwice(t *testing.T) {
 		}
 		a.spoolAt(time.Minute, event, "t1")
 		a.hook("PostToolBatch", nil)
-		if st, err := a.svc.State(a.task); err != nil || event == "PostToolUse" && st.Steps.CountEnded() != want.Steps.CountEnded() {
+		if st, err := a.svc.State(a.task); err != nil ||
+			event == "PostToolUse" && st.Steps.CountEnded() != want.Steps.CountEnded() {
 			t.Errorf("%s: %d steps, want %d (%v)", event, st.Steps.CountEnded(), want.Steps.CountEnded(), err)
 		}
 	}
@@ -199,7 +201,9 @@ func TestOddEvent(t *testing.T) {
 	if err := os.Truncate(files[0], 0); err != nil {
 		t.Fatal(err)
 	}
-	err = beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"PreToolUse","permission_mode":7}`, a.id, a.dir)), nil, nil)
+	err = beside.Hook(t.Context(), a.svc, sessions.Claude,
+		strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"PreToolUse","permission_mode":7}`,
+			a.id, a.dir)), nil, nil)
 	if err == nil || !strings.Contains(err.Error(), filepath.Base(files[0])+" was not recorded") {
 		t.Errorf("the truncated event: %v", err)
 	}
@@ -208,7 +212,8 @@ func TestOddEvent(t *testing.T) {
 		t.Errorf("%d steps after %q, %v", st.Steps.CountEnded(), st.Said.Request, err)
 	}
 	log, err := os.ReadFile(beside.Log(a.svc.Home))
-	if err != nil || !strings.Contains(string(log), "without model, which is a JSON object") || !strings.Contains(string(log), "without permission_mode, which is a JSON number") {
+	if err != nil || !strings.Contains(string(log), "without model, which is a JSON object") ||
+		!strings.Contains(string(log), "without permission_mode, which is a JSON number") {
 		t.Errorf("log %s, %v", log, err)
 	}
 	if files, _ := filepath.Glob(files[0]); len(files) != 0 {
@@ -228,7 +233,8 @@ func TestDamagedTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.spoolAt(time.Minute, "PostToolUse", "t1")
-	err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, b.id, b.dir)), nil, nil)
+	err := beside.Hook(t.Context(), a.svc, sessions.Claude,
+		strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, b.id, b.dir)), nil, nil)
 	if st, stErr := b.svc.State(b.task); err == nil || stErr != nil || st.Turn.Open {
 		t.Errorf("the other session: %v, %v", err, stErr)
 	}
@@ -280,7 +286,8 @@ func TestLateHook(t *testing.T) {
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
 	event := fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"p"}`, a.id, a.dir)
-	if err := beside.Hook(late, a.svc, sessions.Claude, strings.NewReader(event), a.recorders, nil); err != nil || starts.Load() != 1 {
+	if err := beside.Hook(late, a.svc, sessions.Claude, strings.NewReader(event), a.recorders, nil); err != nil ||
+		starts.Load() != 1 {
 		t.Errorf("%d recorders were started, want one: %v", starts.Load(), err)
 	}
 	if n, err := beside.StopRecorders(t.Context(), a.svc.Home); n != 1 || err != nil {
@@ -331,7 +338,8 @@ func TestOthersWork(t *testing.T) {
 	a := newAgent(t)
 	a.recorded("test", time.Hour)
 	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
-	task, err := runtime.Create(t.Context(), a.svc.Home, runtime.New{Request: "r", TaskOpened: op.TaskOpened{Task: "own", Dir: a.dir, EAS: 1000, Encoding: "o200k_base"}}, runtime.Options{})
+	task, err := runtime.Create(t.Context(), a.svc.Home, runtime.New{Request: "r",
+		TaskOpened: op.TaskOpened{Task: "own", Dir: a.dir, EAS: 1000, Encoding: "o200k_base"}}, runtime.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +377,8 @@ func TestLostReply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hook, err := net.Dial("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), beside.SocketFile)) // an address holds few bytes
+	// an address holds few bytes
+	hook, err := net.Dial("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), beside.SocketFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +437,10 @@ func TestLostCards(t *testing.T) {
 	if err := errors.Join(err, store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	prompt := map[string]any{"session_id": a.id, "cwd": a.dir, "hook_event_name": "UserPromptSubmit", "prompt": "The frobnicator is locked by a hasp."}
+	prompt := map[string]any{
+		"session_id": a.id, "cwd": a.dir, "hook_event_name": "UserPromptSubmit",
+		"prompt": "The frobnicator is locked by a hasp.",
+	}
 	data, err := json.Marshal(prompt)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,10 @@ func TestPutRow(t *testing.T) {
 	if err := os.Symlink("real.yaml", link); err != nil {
 		t.Fatal(err)
 	}
-	row := attention.Row{Window: 32000, EAS: 8000, Encoding: "o200k_base", Confidence: attention.ConfidenceLow, Source: "a test", Updated: "2026-11-21", By: "user"}
+	row := attention.Row{
+		Window: 32000, EAS: 8000, Encoding: "o200k_base", Confidence: attention.ConfidenceLow, Source: "a test",
+		Updated: "2026-11-21", By: "user",
+	}
 	if err := os.WriteFile(real, []byte("# mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,8 @@ func TestDeadline(t *testing.T) {
 	if _, err := os.Stat(begun); err == nil {
 		t.Error("after the deadline a command began")
 	}
-	if err != nil || !strings.Contains(o.Note, "the bucket that keeps the task could not be reached in time") || len(o.Alive) > 0 {
+	if err != nil || !strings.Contains(o.Note, "the bucket that keeps the task could not be reached in time") ||
+		len(o.Alive) > 0 {
 		t.Errorf("after the deadline: %+v, %v", o, err)
 	}
 	if err := d.Set(time.Hour); err != nil {

@@ -21,7 +21,8 @@ func TestEnviron(t *testing.T) {
 		"PATH=/bin", "HOME=/home/u", "LANG=C", "GOFLAGS=-mod=mod", "OLDPWD=/x", "TOKENIZER=bpe", "KEYBOARD=us", "MONKEY=1", "PROXY_BYPASS=h", "GIT_CONFIG_GLOBAL=/g", "GIT_CONFIG_KEY_0=http.extraheader", "COMPASS=n", "PASSENV=a", "ARGS=--password-file=x", "PWD=/x", "OPTS=-Dtoken=",
 		"http_proxy=http://proxy:3128", "URL=https://example.org/a:b@c", "EMPTY=", "ANAMNESIS_HOME=/state",
 	}
-	got := Environ(append(slices.Concat(dropped, kept), "PAGER=less", "TERM=xterm", "ANAMNESIS_SUPERVISOR=1", "ANAMNESIS_RUN=7", "=x", "bare"))
+	got := Environ(append(slices.Concat(dropped, kept), "PAGER=less", "TERM=xterm", "ANAMNESIS_SUPERVISOR=1",
+		"ANAMNESIS_RUN=7", "=x", "bare"))
 	for _, kv := range kept {
 		if !slices.Contains(got, kv) {
 			t.Errorf("%s was dropped", kv)

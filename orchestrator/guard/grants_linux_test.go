@@ -140,7 +140,8 @@ func TestForProjectSocket(t *testing.T) {
 	})
 	b.o.Hidden = append(b.o.Hidden, filepath.Dir(own.address))
 	connect := func(address string) string {
-		return `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0) && connect(S,sockaddr_un("` + address + `")) or die "$!"'`
+		return `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0) && connect(S,sockaddr_un("` + address +
+			`")) or die "$!"'`
 	}
 	if out, o := b.run(t, connect(own.address)); o.Exit != 0 {
 		t.Errorf("the granted one: %s", out)
@@ -156,14 +157,18 @@ func TestForProjectSocket(t *testing.T) {
 		t.Error("a socket was granted where it cannot be told from others")
 	}
 	b.parts = confine.Parts{Seccomp: true}
-	if _, err := b.ForProject(Grants{}, "name"); err == nil || !strings.Contains(err.Error(), "neither namespaces nor Landlock") {
+	if _, err := b.ForProject(Grants{}, "name"); err == nil ||
+		!strings.Contains(err.Error(), "neither namespaces nor Landlock") {
 		t.Errorf("with nothing to hold it in with: %v", err)
 	}
 }
 
 func TestProjectEnviron(t *testing.T) {
 	s := &Sandbox{}
-	env := []string{"PATH=/w/bin:/usr/bin:.:bin::/usr/local/bin", "LC_ALL=C", "HOME=/home/u", "EDITOR=vi", "GITHUB_TOKEN=ghp_x", "OTHER=1"}
+	env := []string{
+		"PATH=/w/bin:/usr/bin:.:bin::/usr/local/bin", "LC_ALL=C", "HOME=/home/u", "EDITOR=vi", "GITHUB_TOKEN=ghp_x",
+		"OTHER=1",
+	}
 	got := s.ProjectEnviron(env, Grants{Env: []string{"GITHUB_TOKEN"}})
 	for _, want := range []string{"PATH=/w/bin:/usr/bin:.:bin::/usr/local/bin", "LC_ALL=C", "GITHUB_TOKEN=ghp_x", "TERM=dumb"} {
 		if !slices.Contains(got, want) {

@@ -33,7 +33,8 @@ func (b box) plain(t *testing.T, text string) string {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", text)
 	cmd.Dir = b.world
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.outside, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.outside, "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "GIT_PAGER=cat", "GIT_EDITOR=true"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -125,7 +126,8 @@ func quarantined(t *testing.T, p confine.Parts, command string) box {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	out, o := b.run(t, "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b\n"+strings.ReplaceAll(command, "$EVIL", script))
+	out, o := b.run(t, "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b\n"+
+		strings.ReplaceAll(command, "$EVIL", script))
 	if !strings.Contains(o.Note, "quarantine: ") {
 		t.Errorf("nothing was quarantined: %q\n%s", o.Note, out)
 	}
@@ -196,7 +198,8 @@ func TestQuarantineKeepsWork(t *testing.T) {
 		{"rename beside", "mkdir a && mv a sub/a && mv sub/a . && rmdir a"},
 		{"remove its own", "rm -rf n c"},
 	} {
-		out, o := b.run(t, "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b\n"+row.command)
+		out, o := b.run(t,
+			"export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b\n"+row.command)
 		if o.Exit != 0 || o.Note != "" {
 			t.Errorf("%s: exit %d, %q\n%s", row.name, o.Exit, o.Note, out)
 		}
@@ -234,7 +237,8 @@ func TestLostRepository(t *testing.T) {
 		{"true", ""},
 		{"mv far near", "the git repository far/was/.git was moved to near/was/.git"},
 	} {
-		if _, o := b.run(t, c.command); c.note == "" && o.Note != "" || !strings.HasPrefix(o.Note, c.note) || strings.Contains(o.Note, "own/.git") {
+		if _, o := b.run(t, c.command); c.note == "" && o.Note != "" || !strings.HasPrefix(o.Note, c.note) ||
+			strings.Contains(o.Note, "own/.git") {
 			t.Errorf("%s: note %q, want %q", c.command, o.Note, c.note)
 		}
 	}
@@ -271,10 +275,12 @@ func TestQuarantineInPlace(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := gitBox(t, SandboxOptions{})
 			out, o := b.run(t, row.command)
-			if !strings.Contains(o.Note, "pre-commit") || !strings.Contains(o.Note, "/config") || strings.Contains(o.Note, "could not be taken") {
+			if !strings.Contains(o.Note, "pre-commit") || !strings.Contains(o.Note, "/config") ||
+				strings.Contains(o.Note, "could not be taken") {
 				t.Errorf("the report: %q\n%s", o.Note, out)
 			}
-			left := b.plain(t, `find . -name pre-commit -type f -not -path './sub/*'; find . -name config -type f -not -path '*/config.anamnesis/*' -execdir grep -l fsmonitor {} \;`)
+			left := b.plain(t,
+				`find . -name pre-commit -type f -not -path './sub/*'; find . -name config -type f -not -path '*/config.anamnesis/*' -execdir grep -l fsmonitor {} \;`)
 			if left != "" {
 				t.Errorf("stays: %.300q", left)
 			}

@@ -24,7 +24,8 @@ func TestRunCanceled(t *testing.T) {
 	line := long(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
-	c := shellCommand("trap 'echo bye; exit 3' TERM; setsid -f " + line + "; " + untilRuns(line) + "; echo runs; while :; do :; done")
+	c := shellCommand(
+		"trap 'echo bye; exit 3' TERM; setsid -f " + line + "; " + untilRuns(line) + "; echo runs; while :; do :; done")
 	var out strings.Builder
 	c.Output = func(_ Stream, p []byte) {
 		out.Write(p)
@@ -55,7 +56,8 @@ func TestOutputInArrivalOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer next.Close()
-	c := shellCommand("exec 9<> " + fifo + "; for i in 1 2 3; do echo out$i; read -u 9; echo err$i >&2; read -u 9; done")
+	c := shellCommand(
+		"exec 9<> " + fifo + "; for i in 1 2 3; do echo out$i; read -u 9; echo err$i >&2; read -u 9; done")
 	var got []string
 	c.Output = func(s Stream, p []byte) {
 		got = append(got, fmt.Sprintf("%d:%s", s, p))
@@ -110,7 +112,8 @@ func TestMainWithoutSupervisor(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), mainlessMark+"=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil || strings.Count(string(out), "does not call guard.SuperviseMain") != 4 || strings.Count(string(out), "\n") != 4 {
+	if err != nil || strings.Count(string(out), "does not call guard.SuperviseMain") != 4 ||
+		strings.Count(string(out), "\n") != 4 {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -121,7 +124,8 @@ func mainless() {
 		_, err := NewSandbox(context.Background(), SandboxOptions{Confine: confine, World: "/"})
 		fmt.Println(confine, err)
 	}
-	_, err := Run(context.Background(), Command{Path: "/bin/true", Args: []string{"true"}, Dir: "/", Timeout: time.Second})
+	_, err := Run(context.Background(),
+		Command{Path: "/bin/true", Args: []string{"true"}, Dir: "/", Timeout: time.Second})
 	fmt.Println(err)
 }
 

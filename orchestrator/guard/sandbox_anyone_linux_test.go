@@ -25,7 +25,9 @@ func anyone(dir string) {
 	}
 	if forked, ok := s.InFork(confine.Fork{Scratch: dir + "/scratch"}); ok {
 		o, err := Run(context.Background(), Command{
-			Path: "/bin/bash", Args: []string{"bash", "-c", "echo x >new && cat new; grep CapEff /proc/self/status; cat closed"}, Dir: dir, Env: os.Environ(), Timeout: time.Minute,
+			Path: "/bin/bash", Args: []string{
+				"bash", "-c", "echo x >new && cat new; grep CapEff /proc/self/status; cat closed",
+			}, Dir: dir, Env: os.Environ(), Timeout: time.Minute,
 			Sandbox: forked, Output: func(_ Stream, p []byte) { fmt.Printf("%s", p) },
 		})
 		_, inWorld := os.Lstat(dir + "/new")
@@ -47,7 +49,8 @@ func TestSandboxOfAnyone(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		return cmd
 	}
-	needs(t, as("unshare", "--user", "--map-root-user", "--mount", "true").Run() == nil, "user namespaces for ordinary users")
+	needs(t, as("unshare", "--user", "--map-root-user", "--mount", "true").Run() == nil,
+		"user namespaces for ordinary users")
 	dir := t.TempDir()
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)
@@ -59,7 +62,8 @@ func TestSandboxOfAnyone(t *testing.T) {
 	cmd.Env = append(os.Environ(), anyoneMark+"="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "world (namespaces, PID namespace, ") ||
-		!strings.Contains(string(out), "x\nCapEff:\t0000000000000000\n") || !strings.Contains(string(out), "closed: Permission denied\n1 <nil> true") {
+		!strings.Contains(string(out), "x\nCapEff:\t0000000000000000\n") ||
+		!strings.Contains(string(out), "closed: Permission denied\n1 <nil> true") {
 		t.Errorf("the sandbox of an ordinary user: %s %v", out, err)
 	}
 }

@@ -20,7 +20,8 @@ func BenchmarkTrue(b *testing.B) {
 	}
 	b.Log(box)
 	run := func(s *Sandbox) {
-		_, err := Run(b.Context(), Command{Path: "/bin/true", Args: []string{"true"}, Dir: dir, Env: os.Environ(), Timeout: time.Minute, Sandbox: s})
+		_, err := Run(b.Context(), Command{Path: "/bin/true", Args: []string{"true"}, Dir: dir, Env: os.Environ(),
+			Timeout: time.Minute, Sandbox: s})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -51,8 +51,9 @@ func newBox(t *testing.T, o SandboxOptions) box {
 		}
 	}
 	for path, text := range map[string]string{
-		b.home + "/vault.jsonl": "the vault", b.outside + "/secret": "outside", b.world + "/.anamnesis/rules.yaml": "deny: [Bash]",
-		b.world + "/.git/config": "[core]\n", b.world + "/.git/hooks/pre-commit": "exit 0\n",
+		b.home + "/vault.jsonl": "the vault", b.outside + "/secret": "outside",
+		b.world + "/.anamnesis/rules.yaml": "deny: [Bash]",
+		b.world + "/.git/config":           "[core]\n", b.world + "/.git/hooks/pre-commit": "exit 0\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -216,7 +217,8 @@ func wd(t *testing.T) string {
 // modes and contents.
 func tree(t *testing.T, base string) string {
 	t.Helper()
-	out, err := exec.Command("bash", "-c", `cd "$1" && find . \( -path ./home/cache -o -path ./home/tmp \) -prune -o -path ./home -o -printf '%p %m %u %y\n' | sort && find . -path ./home/cache -prune -o -path ./home/tmp -prune -o -type f -exec sha256sum {} + | sort`, "tree", base).CombinedOutput()
+	out, err := exec.Command("bash", "-c",
+		`cd "$1" && find . \( -path ./home/cache -o -path ./home/tmp \) -prune -o -path ./home -o -printf '%p %m %u %y\n' | sort && find . -path ./home/cache -prune -o -path ./home/tmp -prune -o -type f -exec sha256sum {} + | sort`, "tree", base).CombinedOutput()
 	if err != nil {
 		t.Fatalf("list %s: %v %s", base, err, out)
 	}
@@ -315,7 +317,8 @@ func TestSandboxParent(t *testing.T) {
 // process may not trace it either.
 func TestSandboxSupervisor(t *testing.T) {
 	confined(t, SandboxOptions{}, func(t *testing.T, b box) {
-		out, o := b.run(t, `for f in /proc/$PPID/{maps,environ,mem} /proc/$PPID/task/*/mem; do head -c 1 $f 2>&1 | grep -q Permission || echo $f; done; readlink /proc/$PPID/fd/*`)
+		out, o := b.run(t,
+			`for f in /proc/$PPID/{maps,environ,mem} /proc/$PPID/task/*/mem; do head -c 1 $f 2>&1 | grep -q Permission || echo $f; done; readlink /proc/$PPID/fd/*`)
 		if out != "" || o.NLeft > 0 {
 			t.Errorf("a command looked into its supervisor: %s", out)
 		}
@@ -377,7 +380,8 @@ func TestSandboxProtectedLink(t *testing.T) {
 func TestSandboxReadOnly(t *testing.T) {
 	confined(t, SandboxOptions{Confine: ConfineReadOnly}, func(t *testing.T, b box) {
 		before := tree(t, b.base)
-		out, o := b.run(t, `touch "$(mktemp)" || exit 9; echo x > new; rm -rf link; mkdir d; echo x >> .anamnesis/rules.yaml`)
+		out, o := b.run(t,
+			`touch "$(mktemp)" || exit 9; echo x > new; rm -rf link; mkdir d; echo x >> .anamnesis/rules.yaml`)
 		if after := tree(t, b.base); after != before || o.Exit == 9 {
 			t.Errorf("exit %d, before:\n%s\nafter:\n%s\n%s", o.Exit, before, after, out)
 		}
@@ -437,7 +441,8 @@ func running(t *testing.T, line string) []int {
 
 func TestSandboxOff(t *testing.T) {
 	s, err := NewSandbox(t.Context(), SandboxOptions{Confine: ConfineOff})
-	if s != nil || err != nil || s.String() != "off" || s.Missing() != nil || s.WithNetwork() != nil || s.HoldsNetwork() {
+	if s != nil || err != nil || s.String() != "off" || s.Missing() != nil || s.WithNetwork() != nil ||
+		s.HoldsNetwork() {
 		t.Errorf("NewSandbox off = %v, %v", s, err)
 	}
 	if env := []string{"GOCACHE=/x"}; !slices.Equal(s.Environ(env), env) {
@@ -464,7 +469,9 @@ func TestParseConfinement(t *testing.T) {
 // TestSandboxCaches: caches are private, but for one that commands may write
 // already, named or by default.
 func TestSandboxCaches(t *testing.T) {
-	s := &Sandbox{o: SandboxOptions{Confine: ConfineWorld, World: "/w", Cache: "/c", Writable: []string{"/h/.cache/go-build"}}}
+	s := &Sandbox{
+		o: SandboxOptions{Confine: ConfineWorld, World: "/w", Cache: "/c", Writable: []string{"/h/.cache/go-build"}},
+	}
 	for _, row := range []struct{ name, env, want string }{
 		{"by default writable", "HOME=/h", "GOCACHE=/h/.cache/go-build"},
 		{"by default elsewhere", "HOME=/x", "GOCACHE=/c/go-build"},

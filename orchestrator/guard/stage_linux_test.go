@@ -68,7 +68,8 @@ func (s stage) play() error {
 		fmt.Println("exposed:", dir)
 	}
 	o, err := Run(context.Background(), Command{
-		Path: "/bin/bash", Args: []string{"bash", "-c", s.Command}, Dir: s.Options.World, Env: os.Environ(), Timeout: cmp.Or(time.Duration(s.Seconds)*time.Second, time.Minute),
+		Path: "/bin/bash", Args: []string{"bash", "-c", s.Command}, Dir: s.Options.World, Env: os.Environ(),
+		Timeout: cmp.Or(time.Duration(s.Seconds)*time.Second, time.Minute),
 		Sandbox: box, Output: func(_ Stream, p []byte) { os.Stdout.Write(p) },
 	})
 	fmt.Println("exit:", o.Exit, o.Note)
@@ -194,7 +195,10 @@ func hiddenState(t *testing.T, dir string) SandboxOptions {
 		t.Fatal(err)
 	}
 	ownBy(t, dir)
-	return SandboxOptions{World: dir + "/world", Hidden: []string{dir + "/state"}, Cache: dir + "/state/cache", Temp: dir + "/state/tasks/t/tmp"}
+	return SandboxOptions{
+		World: dir + "/world", Hidden: []string{dir + "/state"}, Cache: dir + "/state/cache",
+		Temp: dir + "/state/tasks/t/tmp",
+	}
 }
 
 // ownBy returns all beneath a directory to its owner.
@@ -205,7 +209,8 @@ func ownBy(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	st := info.Sys().(*syscall.Stat_t)
-	_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, int(st.Uid), int(st.Gid)) })
+	_ = filepath.WalkDir(dir,
+		func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, int(st.Uid), int(st.Gid)) })
 }
 
 // TestSandboxOtherNames: the program's state is hidden under every name that a
@@ -213,7 +218,8 @@ func ownBy(t *testing.T, dir string) {
 func TestSandboxOtherNames(t *testing.T) {
 	onStages(t, func(t *testing.T, dir string, run func(stage) string) {
 		o := hiddenState(t, dir)
-		s := stage{Options: o, Bind: [][2]string{{dir + "/state", dir + "/other"}, {dir + "/state/tasks", dir + "/part"}},
+		s := stage{Options: o,
+			Bind:    [][2]string{{dir + "/state", dir + "/other"}, {dir + "/state/tasks", dir + "/part"}},
 			Command: "cat ../other/tasks/t/vault ../part/t/vault ../state/tasks/t/vault; echo x > new && echo wrote"}
 		for name, s := range map[string]stage{"mounts": s, "Landlock": {NoNamespaces: true, Bind: s.Bind, Options: s.Options, Command: s.Command}} {
 			if out := run(s); strings.Contains(out, "the vault") || !strings.Contains(out, "wrote") {
@@ -230,7 +236,10 @@ func TestSandboxAroundState(t *testing.T) {
 		o := hiddenState(t, dir)
 		o.World = dir
 		for name, none := range map[string]bool{"mounts": false, "Landlock": true} {
-			out := run(stage{NoNamespaces: none, Options: o, Command: "cat state/tasks/t/vault; mv state/tasks s; rm -r state; echo x > world/new && echo wrote"})
+			out := run(stage{
+				NoNamespaces: none, Options: o,
+				Command: "cat state/tasks/t/vault; mv state/tasks s; rm -r state; echo x > world/new && echo wrote",
+			})
 			if text, err := os.ReadFile(dir + "/state/tasks/t/vault"); string(text) != "the vault" {
 				t.Errorf("%s: the vault: %q %v", name, text, err)
 			}
@@ -247,9 +256,13 @@ func TestSandboxExposes(t *testing.T) {
 	onStages(t, func(t *testing.T, dir string, run func(stage) string) {
 		o := hiddenState(t, dir)
 		for _, row := range []struct{ noNamespaces, noLandlock bool }{{false, true}, {true, false}, {true, true}} {
-			out := run(stage{NoNamespaces: row.noNamespaces, NoLandlock: row.noLandlock, Options: o, Command: "cat ../state/tasks/t/vault"})
+			out := run(stage{
+				NoNamespaces: row.noNamespaces, NoLandlock: row.noLandlock, Options: o,
+				Command: "cat ../state/tasks/t/vault",
+			})
 			neither := row.noNamespaces && row.noLandlock
-			if strings.Contains(out, "exposed: "+dir+"/state") != neither || strings.Contains(out, "the vault") != neither {
+			if strings.Contains(out, "exposed: "+dir+"/state") != neither ||
+				strings.Contains(out, "the vault") != neither {
 				t.Errorf("%+v:\n%s", row, out)
 			}
 		}

@@ -317,7 +317,10 @@ func TestEndLeftoverSparesOthers(t *testing.T) {
 // TestRequestKeepsPaths: the supervisor hides and protects the paths it was given,
 // UTF-8 or not.
 func TestRequestKeepsPaths(t *testing.T) {
-	r := request{Path: "/bin/sh", Args: []string{"sh", "a\xff"}, Confine: &confine.Spec{World: "w\xfe", Hidden: []string{"h\xff", "h"}, Protected: []string{"p\xff"}}}
+	r := request{
+		Path: "/bin/sh", Args: []string{"sh", "a\xff"},
+		Confine: &confine.Spec{World: "w\xfe", Hidden: []string{"h\xff", "h"}, Protected: []string{"p\xff"}},
+	}
 	var sent bytes.Buffer
 	if err := gob.NewEncoder(&sent).Encode(r); err != nil {
 		t.Fatal(err)
@@ -339,8 +342,9 @@ func TestStdin(t *testing.T) {
 		w.Close()
 	}()
 	var out []byte
-	o, err := Run(t.Context(), Command{Path: "/bin/sh", Args: []string{"sh", "-c", "cat; echo end"}, Dir: "/", Timeout: MaxTimeout, Stdin: r,
-		Output: func(_ Stream, p []byte) { out = append(out, p...) }})
+	o, err := Run(t.Context(),
+		Command{Path: "/bin/sh", Args: []string{"sh", "-c", "cat; echo end"}, Dir: "/", Timeout: MaxTimeout, Stdin: r,
+			Output: func(_ Stream, p []byte) { out = append(out, p...) }})
 	if err != nil || o.Exit != 0 || string(out) != "one\ntwo\nend\n" {
 		t.Errorf("%q, %+v, %v", out, o, err)
 	}

@@ -9,13 +9,15 @@ import (
 func TestBounds(t *testing.T) {
 	var tl Tally
 	add := func(i int) {
-		tl.Add(Call{World: "w", Tool: "Bash", Args: strconv.Itoa(i), Effects: i < maxEffects+1}, Run{Seq: uint64(i + 1)})
+		tl.Add(Call{World: "w", Tool: "Bash", Args: strconv.Itoa(i), Effects: i < maxEffects+1},
+			Run{Seq: uint64(i + 1)})
 	}
 	count := func(i int) int { return len(tl.Runs[KeyOf("w+", "Bash", strconv.Itoa(i))]) }
 	for i := range maxTallied {
 		add(i)
 		switch {
-		case i == 1 && tl.Epoch != 2, i == maxEffects-1 && len(tl.Effects) != maxEffects, i == maxEffects && len(tl.Effects) != 1:
+		case i == 1 && tl.Epoch != 2, i == maxEffects-1 && len(tl.Effects) != maxEffects,
+			i == maxEffects && len(tl.Effects) != 1:
 			t.Errorf("after %d effects %d are remembered, %d happened", i+1, len(tl.Effects), tl.Epoch)
 		}
 	}
@@ -24,7 +26,8 @@ func TestBounds(t *testing.T) {
 	}
 	tl.Epoch = 0
 	if add(maxTallied); len(tl.Runs) != maxTallied/2+1 || count(maxTallied) != 1 || count(0) != 0 {
-		t.Errorf("beyond the limit %d calls are remembered, of the last %d, of the first %d", len(tl.Runs), count(maxTallied), count(0))
+		t.Errorf("beyond the limit %d calls are remembered, of the last %d, of the first %d", len(tl.Runs),
+			count(maxTallied), count(0))
 	}
 
 	var again Tally
@@ -46,7 +49,8 @@ func TestBounds(t *testing.T) {
 	if p := (Pattern{Tool: "TaskOutput"}); !p.Match("TaskOutput", "not JSON") {
 		t.Error("a pattern without a command examines the arguments")
 	}
-	if p := (Pattern{Tool: "Bash", Command: "date"}); p.Match("Bash", "not JSON") || p.Match("Bash", `{"command":"cal"}`) || !p.Match("Bash", `{"command":" date "}`) {
+	if p := (Pattern{Tool: "Bash", Command: "date"}); p.Match("Bash", "not JSON") ||
+		p.Match("Bash", `{"command":"cal"}`) || !p.Match("Bash", `{"command":" date "}`) {
 		t.Error("a pattern with a command")
 	}
 }

@@ -77,10 +77,12 @@ func TestTallyForgets(t *testing.T) {
 		t.Errorf("%d calls are left, want the one that failed", n)
 	}
 	for i := range 2*maxTallied + 10 {
-		tl.Add(Call{World: "w", Tool: "Bash", Args: strconv.Itoa(i), Effects: true}, Run{Seq: uint64(i + 3), Failed: i%2 == 0})
+		tl.Add(Call{World: "w", Tool: "Bash", Args: strconv.Itoa(i), Effects: true},
+			Run{Seq: uint64(i + 3), Failed: i%2 == 0})
 	}
 	if len(tl.Runs) > maxTallied || len(tl.Effects) > maxEffects {
-		t.Errorf("%d calls and %d effects are remembered, over %d and %d", len(tl.Runs), len(tl.Effects), maxTallied, maxEffects)
+		t.Errorf("%d calls and %d effects are remembered, over %d and %d", len(tl.Runs), len(tl.Effects),
+			maxTallied, maxEffects)
 	}
 	data, err := json.Marshal(tl)
 	if err != nil {
@@ -100,7 +102,10 @@ func TestTallyAgainstLists(t *testing.T) {
 		model := map[Call][]Run{}
 		seq := uint64(0)
 		for range rapid.IntRange(1, 60).Draw(rt, "changes") {
-			c := Call{World: rapid.SampledFrom([]string{"", "w1", "w2"}).Draw(rt, "world"), Tool: "T", Args: strconv.Itoa(rapid.IntRange(0, 3).Draw(rt, "args"))}
+			c := Call{
+				World: rapid.SampledFrom([]string{"", "w1", "w2"}).Draw(rt, "world"), Tool: "T",
+				Args: strconv.Itoa(rapid.IntRange(0, 3).Draw(rt, "args")),
+			}
 			odd := rapid.Uint64Range(1, 5).Draw(rt, "masked every")
 			visible := func(seq uint64) bool { return seq%odd != 0 }
 			counting := func(runs []Run) []Run {
@@ -174,7 +179,8 @@ func TestPolling(t *testing.T) {
 	if p := (Pattern{Tool: "TaskOutput"}); !p.Match("TaskOutput", "{}") || p.Match("Task", "{}") {
 		t.Error("a pattern without a command goes by the tool alone")
 	}
-	if p := (Pattern{Tool: "Bash", Command: "a*b*c"}); !p.Match("Bash", `{"command":"axbyc"}`) || p.Match("Bash", `{"command":"acb"}`) {
+	if p := (Pattern{Tool: "Bash", Command: "a*b*c"}); !p.Match("Bash", `{"command":"axbyc"}`) ||
+		p.Match("Bash", `{"command":"acb"}`) {
 		t.Error("a pattern with several stars")
 	}
 }

@@ -34,19 +34,20 @@ func TestAttach(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	size := fmt.Sprintf(": image/png, 3x2 pixels, %d bytes]", len(dot))
 	for text, want := range map[string][]string{
-		"see " + at("a.png") + ", please":                  {"[image 1: " + at("a.png") + size},
-		"@a.png? and (@a.png)":                             {"[image 1: " + at("a.png") + size},
-		"'" + at("two words.PNG") + "'":                    {"[image 1: " + at("two words.PNG") + size},
-		`x "` + at("two words.PNG") + `" ~/h.png`:          {"[image 1: " + at("two words.PNG") + size, "[image 2: " + home + "/h.png" + size},
+		"see " + at("a.png") + ", please": {"[image 1: " + at("a.png") + size},
+		"@a.png? and (@a.png)":            {"[image 1: " + at("a.png") + size},
+		"'" + at("two words.PNG") + "'":   {"[image 1: " + at("two words.PNG") + size},
+		`x "` + at("two words.PNG") +
+			`" ~/h.png`: {"[image 1: " + at("two words.PNG") + size, "[image 2: " + home + "/h.png" + size},
 		strings.ReplaceAll(at("two words.PNG"), " ", `\ `): {"[image 1: " + at("two words.PNG") + size},
 		"file://" + at("a.png") + " " + at("a.png"):        {"[image 1: " + at("a.png") + size},
-		"is @text.png one":                                 {"[image " + at("text.png") + ": not attached: it is not a PNG, JPEG, WebP or GIF image]"},
-		"@half.png @a.png":                                 {"[image " + at("half.png") + ": not attached: it is damaged: unexpected EOF]", "[image 1: " + at("a.png") + size},
-		"@folder.png":                                      nil,
-		"make a.png":                                       nil,
-		"https://example.com/a.png":                        nil,
-		"write " + at("new.png"):                           nil,
-		at("a.png") + ".bak":                               nil,
+		"is @text.png one":          {"[image " + at("text.png") + ": not attached: it is not a PNG, JPEG, WebP or GIF image]"},
+		"@half.png @a.png":          {"[image " + at("half.png") + ": not attached: it is damaged: unexpected EOF]", "[image 1: " + at("a.png") + size},
+		"@folder.png":               nil,
+		"make a.png":                nil,
+		"https://example.com/a.png": nil,
+		"write " + at("new.png"):    nil,
+		at("a.png") + ".bak":        nil,
 	} {
 		got, parts := Attach(dir, text)
 		lines := Attached(got)

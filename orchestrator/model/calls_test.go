@@ -12,7 +12,8 @@ import (
 // TestCallsOf: recorded calls have ids that differ and names of a bounded length; of too many none runs.
 func TestCallsOf(t *testing.T) {
 	long := strings.Repeat("é", 1000)
-	calls, refused := model.CallsOf(model.Reply{Calls: []op.Call{{}, {}, {ID: "a"}, {ID: "a", Name: long}, {ID: "call_"}}})
+	calls,
+		refused := model.CallsOf(model.Reply{Calls: []op.Call{{}, {}, {ID: "a"}, {ID: "a", Name: long}, {ID: "call_"}}})
 	var ids []string
 	for _, c := range calls {
 		if ids = append(ids, c.ID); len(c.Name) > model.MaxCallNameBytes {
@@ -46,7 +47,8 @@ func TestCallsOf(t *testing.T) {
 func TestEstimateUsage(t *testing.T) {
 	for size, want := range map[int]int{0: 0, 1: 1, 4: 1, 5: 2, 8: 2, 9: 3} {
 		text := strings.Repeat("x", size)
-		u := model.EstimateUsage(model.Request{Messages: []model.Message{{Text: text}}}, model.Reply{Text: text, Reasoning: text})
+		u := model.EstimateUsage(model.Request{Messages: []model.Message{{Text: text}}},
+			model.Reply{Text: text, Reasoning: text})
 		if got := fmt.Sprint(u.Prompt, u.Reasoning); got != fmt.Sprint(want, want) || u.Completion != (2*size+3)/4 {
 			t.Errorf("%d bytes: %+v, want %d tokens", size, u, want)
 		}

@@ -156,7 +156,8 @@ func TestRetryAnnouncesRestart(t *testing.T) {
 func TestRetryStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &failing{faults: []error{busy(time.Minute), busy(0)}}
-	_, err := model.Retry(m, &model.RetryOptions{OnRetry: func(model.Attempt) { cancel() }}).Ask(ctx, model.Request{}, nil)
+	_, err := model.Retry(m, &model.RetryOptions{OnRetry: func(model.Attempt) { cancel() }}).Ask(ctx,
+		model.Request{}, nil)
 	f := model.AsFault(err)
 	if m.asked != 1 || f.Kind != model.FaultCanceled || !errors.Is(err, context.Canceled) || f.Tries != 1 {
 		t.Errorf("asked %d times, %+v", m.asked, f)

@@ -65,7 +65,8 @@ func turnedJPEG(t *testing.T, orientation byte) []byte {
 	if err := jpeg.Encode(&out, img, nil); err != nil {
 		t.Fatal(err)
 	}
-	exif := append([]byte("Exif\x00\x00MM\x00\x2a\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00"), orientation, 0, 0, 0, 0, 0, 0)
+	exif := append([]byte("Exif\x00\x00MM\x00\x2a\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00"),
+		orientation, 0, 0, 0, 0, 0, 0)
 	size := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(exif)+2))
 	return bytes.Join([][]byte{out.Bytes()[:2], size, exif, out.Bytes()[2:]}, nil)
 }
@@ -73,7 +74,8 @@ func turnedJPEG(t *testing.T, orientation byte) []byte {
 // bomb is a PNG whose header declares a size and which has no pixels.
 func bomb(w, h uint32) []byte {
 	head := append(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("IHDR"), w), h), 8, 6, 0, 0, 0)
-	return binary.BigEndian.AppendUint32(append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), head...), crc32.ChecksumIEEE(head))
+	return binary.BigEndian.AppendUint32(append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), head...),
+		crc32.ChecksumIEEE(head))
 }
 
 func animated(t *testing.T) []byte {
@@ -82,7 +84,8 @@ func animated(t *testing.T) []byte {
 		return image.NewPaletted(image.Rect(0, 0, 20, 10), color.Palette{c, color.Black})
 	}
 	var out bytes.Buffer
-	err := gif.EncodeAll(&out, &gif.GIF{Image: []*image.Paletted{frame(color.White), frame(color.Black)}, Delay: []int{1, 1}})
+	err := gif.EncodeAll(&out,
+		&gif.GIF{Image: []*image.Paletted{frame(color.White), frame(color.Black)}, Delay: []int{1, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +101,8 @@ func TestFit(t *testing.T) {
 	noted := func(size int) []byte { // with a text that makes it as large
 		chunk := append(binary.BigEndian.AppendUint32(nil, uint32(size-len(small)-12)), "tEXt"...)
 		chunk = append(chunk, make([]byte, size-len(small)-12)...)
-		return slices.Insert(bytes.Clone(small), headEnd, binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))...)
+		return slices.Insert(bytes.Clone(small), headEnd,
+			binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))...)
 	}
 	for name, tc := range map[string]struct {
 		in   []byte
@@ -126,7 +130,8 @@ func TestFit(t *testing.T) {
 		}), "image/jpeg, 1200x1200 pixels", false},
 	} {
 		p, description, err := Fit(tc.in)
-		if err != nil || !strings.HasPrefix(description, tc.want) || bytes.Equal(p.Base64, tc.in) != tc.same || len(p.Base64) > MaxBytes {
+		if err != nil || !strings.HasPrefix(description, tc.want) || bytes.Equal(p.Base64, tc.in) != tc.same ||
+			len(p.Base64) > MaxBytes {
 			t.Errorf("%s: %q, %d bytes, %v; want %s", name, description, len(p.Base64), err, tc.want)
 			continue
 		}
@@ -138,7 +143,8 @@ func TestFit(t *testing.T) {
 		}
 		config, format, err := image.DecodeConfig(bytes.NewReader(p.Base64))
 		if err != nil || "image/"+format != p.MIME || config.Width != p.Width || config.Height != p.Height {
-			t.Errorf("%s: the part says %s %dx%d and is %s %+v %v", name, p.MIME, p.Width, p.Height, format, config, err)
+			t.Errorf("%s: the part says %s %dx%d and is %s %+v %v", name, p.MIME, p.Width, p.Height,
+				format, config, err)
 		}
 	}
 }
@@ -185,7 +191,8 @@ func TestUpright(t *testing.T) {
 		}
 		w, h := p.Width, p.Height
 		for side, at := range map[string]image.Point{"left": {2, h / 2}, "right": {w - 3, h / 2}, "top": {w / 2, 2}, "bottom": {w / 2, h - 3}} {
-			if r, _, b, _ := img.At(at.X, at.Y).RGBA(); side == want && r < 0x8000 || side == opposite(want) && b < 0x8000 {
+			if r, _, b, _ := img.At(at.X, at.Y).RGBA(); side == want && r < 0x8000 ||
+				side == opposite(want) && b < 0x8000 {
 				t.Errorf("orientation %d: red is not at the %s", orientation, want)
 			}
 		}

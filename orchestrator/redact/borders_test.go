@@ -31,17 +31,20 @@ func borders() []side {
 			"DB_PASSWORD=«postgre».", `{password:«q7Zb2c3d»}"`, "DB_PASSWORD=«hunter2» \bX", `\u003c«` + key + `»`, "q%20«" + key + "»&", `\n«` + key + `»`,
 		}, []string{
 			"x" + many("A", 62) + "_PASSWORD=correct", "D_PaSSWORD=postgres", "z_PASSWORD=postgres", "PASSWORD1234=hunter", `config[password] = "hunter2pw9"`,
-			`f(DB_PASSWORD, "a1b2c3d4")`, `f("DB_PASSWORD", DB_HOST_NAME2)`, "DB_PASS=>hunter", "DB_PASS =hunter", "DB_PASS= hunter", "DB_PASS:hunter",
+			`f(DB_PASSWORD, "a1b2c3d4")`, `f("DB_PASSWORD", DB_HOST_NAME2)`, "DB_PASS=>hunter", "DB_PASS =hunter",
+			"DB_PASS= hunter", "DB_PASS:hunter",
 			"DB_PASS=>hunt3r2", "PASSWORD: hunter2", "FTP_PASS = q1w2e3", "DB_PASS: hunter2 x", `\\n` + key[1:], "q%2" + key,
 		}},
 		{"a name and its value in a row", []string{
 			"DB_PASSWORD\t«S3cr3tPw99xQ» \t\n", "| DB_PASSWORD | «S3cr3tPw99xQ» |\r\n", "DB_PASSWORD\t«S3cr3tPw99xQ»", "- name: DB_PASSWORD\n  value: «QWERTZ99»\n",
-			`"DB_PASSWORD",` + many(" ", 62) + `"value":"«S3cr3tPw99xQ»"`, `{\"name\":\"DB_PASSWORD\",\nvalue\":\"«S3cr3tPw99xQ»\"}`,
+			`"DB_PASSWORD",` + many(" ", 62) + `"value":"«S3cr3tPw99xQ»"`,
+			`{\"name\":\"DB_PASSWORD\",\nvalue\":\"«S3cr3tPw99xQ»\"}`,
 			`<x name="DB_PASSWORD"value="«S3cr3tPw99xQ»"/>`, "a\n| app-key  «Kx8Rt3Vq0ZmL»\n",
 		}, []string{
 			"app-key Kx8Rt3Vq0ZmL", "db_password  Kx8Rt3Vq0ZmL is it", "token 9f8e7d6c5b4a39281706", "ENV API_KEY Kx8Rt3Vq0ZmL7", "ENV API_KEY Kx8Rt3Vq(0ZmL7nWb",
 			"ENV API_KEY some-words-joined-here", "DB_PASSWORD\tS3cr3tPw99xQ and", `"DB_PASSWORD",` + many(" ", 63) + `"value":"S3cr3tPw99xQ"`,
-			`{\"name\":\"DB_PASSWORD\",\D\"value\":\"S3cr3tPw99xQ\"}`, `passwordValue = "q7Zw2Xc9Vb4Nm"`, "x app-key  Kx8Rt3Vq0ZmL\n",
+			`{\"name\":\"DB_PASSWORD\",\D\"value\":\"S3cr3tPw99xQ\"}`, `passwordValue = "q7Zw2Xc9Vb4Nm"`,
+			"x app-key  Kx8Rt3Vq0ZmL\n",
 		}},
 		{"lengths", []string{
 			"DB_PASSWORD=«" + many("q7", 256) + "»", "DB_PASSWORD='«" + many("a ", 256) + "»'", "PASSWORD=«123456»", "f(password=«12345678»)", "PGPASSWORD='«a b d»'",
@@ -57,7 +60,8 @@ func borders() []side {
 			"password: «hunter2secr9»",
 		}, []string{
 			"DB_PASSWORD=&x1y2z3w4", "token: abc&", "API_TOKEN=de-fgh-ij", "API_TOKEN=de.fgh.ij", "API_TOKEN=de_fgh_ij", `password: "ÀÀÀÀÀÀ"`, `"token":"wo$d"`,
-			`"token":"worddddd"`, `"token":"12$45678"`, `"token": "a1b2(c3d4)"`, "DB_PASSWORD=ab(cdefg)", "accessKey: testRSA2048Key", "password: 123+45678",
+			`"token":"worddddd"`, `"token":"12$45678"`, `"token": "a1b2(c3d4)"`, "DB_PASSWORD=ab(cdefg)",
+			"accessKey: testRSA2048Key", "password: 123+45678",
 			"password: bcDEFxyz12", "password: word+word", "token: abc.Kx8Rt3Vq0ZmL7nW", "token: a_b1.c_d234", "password: hunter22secr", `--token string\ x`,
 		}},
 		{"patterns", []string{
@@ -82,7 +86,8 @@ func TestHiddenInValues(t *testing.T) {
 	for _, frame := range []string{"ss://u:%s@h", "DB_PASSWORD=%s"} {
 		_, want := r.Text(fmt.Sprintf(frame, "hunter2"))
 		for _, v := range []string{"hun\x7fter2", "hun\x00ter2", "hun\u200bter2", "hunx\bter2"} {
-			if out, got := r.Text(fmt.Sprintf(frame, v)); len(got) != 1 || got[0].Marker != want[0].Marker || got[0].Bytes != v {
+			if out, got := r.Text(fmt.Sprintf(frame, v)); len(got) != 1 || got[0].Marker != want[0].Marker ||
+				got[0].Bytes != v {
 				t.Errorf("%q in %s: %q", v, frame, out)
 			}
 		}
@@ -96,7 +101,8 @@ func TestNothing(t *testing.T) {
 	if out, found := r.Text(in); out != in || len(found) != 0 {
 		t.Errorf("%q, %v", out, found)
 	}
-	if out, changed, err := r.JSON([]byte(in), &JSONOptions{Foreign: "foreign"}); changed || err != nil || string(out) != in {
+	if out, changed, err := r.JSON([]byte(in), &JSONOptions{Foreign: "foreign"}); changed || err != nil ||
+		string(out) != in {
 		t.Errorf("%s, %v", out, err)
 	}
 	if _, markers := New(testKey(), nil).Markers("DB_PASS=hunter2 DB_PASS=hunter2 DB_PASS=hunter3"); len(markers) != 2 {

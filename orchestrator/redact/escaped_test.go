@@ -11,7 +11,8 @@ import (
 // TestUnquote compares unquote with encoding/json.
 func TestUnquote(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("\"\\/\n\t\r\b\f\x00\x1f\u2028\U0001F600<&é")))).Draw(t, "text")
+		s := rapid.OneOf(rapid.String(),
+			rapid.StringOf(rapid.RuneFrom([]rune("\"\\/\n\t\r\b\f\x00\x1f\u2028\U0001F600<&é")))).Draw(t, "text")
 		data, err := json.Marshal(s)
 		got, at := unquote(string(data))
 		if err != nil || got != strings.ToValidUTF8(s, "\uFFFD") || at != nil && len(at) != len(got)+1 {

@@ -76,7 +76,8 @@ func TestLongest(t *testing.T) {
 		}
 	}
 	r := New(testKey(), []Secret{{"pin", "47110815"}})
-	if out, _, err := r.JSON([]byte(`{"text":"47110815"}`), &JSONOptions{Nested: []string{"args"}}); err != nil || strings.Contains(string(out), `\`) {
+	if out, _, err := r.JSON([]byte(`{"text":"47110815"}`), &JSONOptions{Nested: []string{"args"}}); err != nil ||
+		strings.Contains(string(out), `\`) {
 		t.Errorf("a text that is a number: %s, %v", out, err)
 	}
 }
@@ -120,13 +121,15 @@ func TestWrappedAnywhere(t *testing.T) {
 	const value = "Zq7Wx9Rt3Vb5Nm1KPd2Lc"
 	r := New(testKey(), []Secret{{"k", value}})
 	for _, text := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), base64.StdEncoding.EncodeToString([]byte("a" + value + "bc")),
-		base64.URLEncoding.EncodeToString([]byte("ab" + value)), base64.RawStdEncoding.EncodeToString([]byte("?>" + value + "?>?"))} {
+		base64.URLEncoding.EncodeToString([]byte("ab" + value)),
+		base64.RawStdEncoding.EncodeToString([]byte("?>" + value + "?>?"))} {
 		for _, end := range []string{"\n", "\r\n", "\\\n", "=\r\n  ", "\n\t"} {
 			for cut := 1; cut < len(text); cut++ {
 				in := "<" + text[:cut] + end + text[cut:] + ">"
 				out, found := r.Text(in)
 				rest := strings.Trim(ReplaceMarkers(out, func(string) string { return "" }), "<>")
-				if len(found) == 0 || inOrder(out, found) != in || len(rest)-len(end) > 8 || text == value && strings.Trim(rest, "\\=\r\n\t ") != "" {
+				if len(found) == 0 || inOrder(out, found) != in || len(rest)-len(end) > 8 ||
+					text == value && strings.Trim(rest, "\\=\r\n\t ") != "" {
 					t.Errorf("%q: %q", in, out)
 				}
 			}
@@ -145,7 +148,8 @@ func TestAdjacent(t *testing.T) {
 // TestKeyLines: lines of private keys as they come: of letters alone, escaped, cut, in base64 of any width.
 func TestKeyLines(t *testing.T) {
 	const begin, end = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
-	key := begin + "\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 4) + end + "\n"
+	key := begin + "\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n",
+		4) + end + "\n"
 	encoded := base64.StdEncoding.EncodeToString([]byte(key))
 	wrap56 := regexp.MustCompile(".{56}").ReplaceAllString(encoded, "$0\n")
 	wrap55 := regexp.MustCompile(".{55}").ReplaceAllString(encoded, "$0\n")

@@ -60,7 +60,8 @@ func TestJSONWithinARune(t *testing.T) {
 	r := New(testKey(), []Secret{{"known", "\x98\x80 is secret"}})
 	for _, in := range []string{`{"k":"a\ud83d\ude00 is secret!"}`, `{"k":"a😀 is secret!"}`} {
 		out, changed, err := r.JSON([]byte(in), nil)
-		if err != nil || !changed || !json.Valid(out) || strings.Contains(string(out), "is secret") || !strings.HasSuffix(string(out), `]!"}`) {
+		if err != nil || !changed || !json.Valid(out) || strings.Contains(string(out), "is secret") ||
+			!strings.HasSuffix(string(out), `]!"}`) {
 			t.Errorf("%s became %s, %v", in, out, err)
 		}
 	}
@@ -71,7 +72,8 @@ func TestJSONUpToARune(t *testing.T) {
 	r := New(testKey(), []Secret{{"known", "is secret \xf0\x9f"}})
 	for _, in := range []string{`{"k":"is secret \ud83d\ude00!"}`, `{"k":"is secret \ud83d\ude00"}`} {
 		out, changed, err := r.JSON([]byte(in), nil)
-		if err != nil || !changed || !json.Valid(out) || strings.Contains(string(out), "secret") || !strings.HasSuffix(string(out), in[strings.LastIndexByte(in, '0')+1:]) {
+		if err != nil || !changed || !json.Valid(out) || strings.Contains(string(out), "secret") ||
+			!strings.HasSuffix(string(out), in[strings.LastIndexByte(in, '0')+1:]) {
 			t.Errorf("%s became %s, %v", in, out, err)
 		}
 	}
@@ -106,7 +108,8 @@ func TestJSONKeys(t *testing.T) {
 		}
 	}
 	own := `{"q0w9e8r7-plain":"x"}`
-	if out, changed, err := r.JSON([]byte(own), &JSONOptions{OwnKeys: true}); err != nil || changed || string(out) != own {
+	if out, changed, err := r.JSON([]byte(own), &JSONOptions{OwnKeys: true}); err != nil || changed ||
+		string(out) != own {
 		t.Errorf("%s became %s, %v, %v", own, out, changed, err)
 	}
 }
@@ -129,14 +132,18 @@ func escaped(t *rapid.T, c rune) string {
 // TestJSONPairs: a name that is a value itself marks the value beside it.
 func TestJSONPairs(t *testing.T) {
 	for _, in := range []string{
-		`{"env":[{"name":"DB_PASSWORD","value":"«Argument7Zz9Qq»"},{"name":"MODE","value":"Argument7Zz9Qq2"}]}`, `[{"Key":"api-key","Type":1,"Value":"«kx8rt3vq0z»"}]`, `{"name":"API_TOKEN","x":{"name":"y"},"value":"«a1\u0062c3d4e5»"}`,
-		`{"name":"MODE","value":"Argument7Zz9Qq"}`, `[{"name":"DB_PASSWORD"},{"value":"Argument7Zz9Qq"}]`, `{"name":"DB_PASSWORD","value":{"value":"Argument7Zz9Qq"}}`,
+		`{"env":[{"name":"DB_PASSWORD","value":"«Argument7Zz9Qq»"},{"name":"MODE","value":"Argument7Zz9Qq2"}]}`,
+		`[{"Key":"api-key","Type":1,"Value":"«kx8rt3vq0z»"}]`,
+		`{"name":"API_TOKEN","x":{"name":"y"},"value":"«a1\u0062c3d4e5»"}`,
+		`{"name":"MODE","value":"Argument7Zz9Qq"}`, `[{"name":"DB_PASSWORD"},{"value":"Argument7Zz9Qq"}]`,
+		`{"name":"DB_PASSWORD","value":{"value":"Argument7Zz9Qq"}}`,
 	} {
 		text := strings.NewReplacer("«", "", "»", "").Replace(in)
 		before, rest, ok := strings.Cut(in, "«")
 		_, after, _ := strings.Cut(rest, "»")
 		out, changed, err := New(testKey(), nil).JSON([]byte(text), nil)
-		if err != nil || changed != ok || ok && (!strings.HasPrefix(string(out), before+"[redacted:") || !strings.HasSuffix(string(out), "]"+after)) {
+		if err != nil || changed != ok ||
+			ok && (!strings.HasPrefix(string(out), before+"[redacted:") || !strings.HasSuffix(string(out), "]"+after)) {
 			t.Errorf("%s: %s, %v", in, out, err)
 		}
 	}

@@ -10,7 +10,10 @@ import (
 
 // frames are texts around a key.
 func frames() []string {
-	return []string{"%s", "key %s end", `{"k":"%s"}`, `{\"k\":\"%s\"}`, `a\n%s\nb`, `a\u003c%s`, "(%s)", "x=%s&y=1", "%s,", "use `%s`", "\x1b[31m%s\x1b[0m", "| %s |", "%s\r\n"}
+	return []string{
+		"%s", "key %s end", `{"k":"%s"}`, `{\"k\":\"%s\"}`, `a\n%s\nb`, `a\u003c%s`, "(%s)", "x=%s&y=1", "%s,",
+		"use `%s`", "\x1b[31m%s\x1b[0m", "| %s |", "%s\r\n",
+	}
 }
 
 // TestKeyForms: the example of each form is found whole, and a word that only begins like it is not.
@@ -127,7 +130,8 @@ func TestHiddenCharacters(t *testing.T) {
 	} {
 		for _, at := range []int{2, 4, 20} {
 			in := "a " + key[:at] + c + key[at:] + " b"
-			if out, found := New(testKey(), nil).Text(in); len(found) != 1 || restore(out, found) != in || strings.Contains(out, key[len(key)-9:]) {
+			if out, found := New(testKey(), nil).Text(in); len(found) != 1 || restore(out, found) != in ||
+				strings.Contains(out, key[len(key)-9:]) {
 				t.Errorf("%q at %d: %q", c, at, out)
 			}
 		}

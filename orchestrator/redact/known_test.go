@@ -60,7 +60,8 @@ func TestKnownInURLs(t *testing.T) {
 		"p%2Fw%2Bx(y)!z%3D%252F%C3%A9", "p/w%2Bx%28y%29%21z%3D%252F%C3%A9",
 		"p%2525252Fw%2525252Bx%25252528y%25252529%25252521z%2525253D%252525252F%252525C3%252525A9",
 	} {
-		if out, found := r.Text("?q=" + in + "&x"); len(found) != 1 || found[0].Bytes != in || found[0].Marker != markerOf(t, r, value) {
+		if out, found := r.Text("?q=" + in + "&x"); len(found) != 1 || found[0].Bytes != in ||
+			found[0].Marker != markerOf(t, r, value) {
 			t.Errorf("%s: %q", in, out)
 		}
 	}

@@ -127,7 +127,8 @@ func TestLearned(t *testing.T) {
 			if inOrder(out, again) != in || !strings.HasPrefix(out, "before ") || !strings.HasSuffix(out, " behind") {
 				t.Errorf("%s in %s: %q", kind, name, out)
 			}
-			rest := strings.Join(strings.FieldsFunc(ReplaceMarkers(out, func(string) string { return " " }), func(r rune) bool { return r <= ' ' }), "")
+			rest := strings.Join(strings.FieldsFunc(ReplaceMarkers(out, func(string) string { return " " }),
+				func(r rune) bool { return r <= ' ' }), "")
 			if len(rest) > len("beforebehind")+len(`"x-"`)+20 {
 				t.Errorf("%s in %s: much is left: %q", kind, name, out)
 			}
@@ -138,7 +139,8 @@ func TestLearned(t *testing.T) {
 				t.Fatal(err)
 			}
 			var told int
-			if data, _, err = fresh.JSON(data, &JSONOptions{Found: func([]string, Found) { told++ }}); err != nil || told < 2 || strings.Contains(string(data), k[1]) {
+			if data, _, err = fresh.JSON(data, &JSONOptions{Found: func([]string, Found) { told++ }}); err != nil ||
+				told < 2 || strings.Contains(string(data), k[1]) {
 				t.Errorf("%s in %s: %d told in %s, %v", kind, name, told, data, err)
 			}
 		}
@@ -210,7 +212,8 @@ func TestLearnedTogether(t *testing.T) {
 // earlier ones.
 func TestLearnedWhileWriting(t *testing.T) {
 	k := keyKinds()["github"]
-	in := k[0] + "\n" + strings.Repeat("words and more words\n", 50) + base64.StdEncoding.EncodeToString([]byte(k[1])) + "\n"
+	in := k[0] + "\n" + strings.Repeat("words and more words\n", 50) +
+		base64.StdEncoding.EncodeToString([]byte(k[1])) + "\n"
 	var out strings.Builder
 	w := NewLearning(testKey(), nil, new(Learned)).NewWriter(&out)
 	for piece := range slices.Chunk([]byte(in), 64) {

@@ -181,21 +181,25 @@ func TestPrivateKeys(t *testing.T) {
 // TestEncodedPrivateKeys: a private key in base64, as a Kubernetes Secret and a kubeconfig hold it.
 func TestEncodedPrivateKeys(t *testing.T) {
 	for _, label := range []string{"PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"} {
-		key := "-----BEGIN " + label + "-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 5) + "-----END " + label + "-----\n"
+		key := "-----BEGIN " + label + "-----\n" + strings.Repeat(
+			"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 5) + "-----END " + label + "-----\n"
 		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
 			text := encoding.EncodeToString([]byte(key))
 			for _, frame := range []string{"%s", "  tls.key: %s\n  tls.crt: x", `{"client-key-data":"%s"}`, `a\n%s\nb`} {
-				if out, found := New(testKey(), nil).Text(fmt.Sprintf(frame, text)); len(found) != 1 || found[0].Bytes != text {
+				if out, found := New(testKey(), nil).Text(fmt.Sprintf(frame, text)); len(found) != 1 ||
+					found[0].Bytes != text {
 					t.Errorf("%s: %q left %q", label, frame, out)
 				}
 			}
 			wrapped := strings.TrimSpace(regexp.MustCompile(".{76}").ReplaceAllString(text, "$0\n"))
-			if out, found := New(testKey(), nil).Text("x\n" + wrapped + "\nsome words\n"); out == "" || len(found) != strings.Count(wrapped, "\n")+1 || !strings.HasSuffix(out, "]\nsome words\n") {
+			if out, found := New(testKey(), nil).Text("x\n" + wrapped + "\nsome words\n"); out == "" ||
+				len(found) != strings.Count(wrapped, "\n")+1 || !strings.HasSuffix(out, "]\nsome words\n") {
 				t.Errorf("%s: wrapped left %q", label, out)
 			}
 		}
 	}
-	certificate := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA\n-----END CERTIFICATE-----\n"))
+	certificate := base64.StdEncoding.EncodeToString([]byte(
+		"-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA\n-----END CERTIFICATE-----\n"))
 	if got := plain(t, "tls.crt: "+certificate); got != "tls.crt: "+certificate {
 		t.Errorf("touched a certificate: %q", got)
 	}
@@ -220,7 +224,8 @@ func TestKnownValues(t *testing.T) {
 		"URL":     "?q=p%22ss%5Cw%2Frd%3C42%3E+%C3%BC&x=short",
 	} {
 		out, found := r.Text(in)
-		if len(found) != 1 || !strings.Contains(out, "[redacted:db-login:") || found[0].Marker != markerOf(t, r, value) {
+		if len(found) != 1 || !strings.Contains(out, "[redacted:db-login:") ||
+			found[0].Marker != markerOf(t, r, value) {
 			t.Errorf("%s: %q, %v", name, out, found)
 		}
 	}
@@ -252,7 +257,8 @@ func TestMarkersOfEqualSecrets(t *testing.T) {
 		t.Error("the key does not matter")
 	}
 	text := "a [redacted:openai-key:3f9a1c] b [redacted:x:12345] [redacted:A:123456] [redacted:openai-key:3f9a1c] [redacted:y:abcdef]"
-	if got := Markers(text); len(got) != 2 || got[0] != "[redacted:openai-key:3f9a1c]" || got[1] != "[redacted:y:abcdef]" {
+	if got := Markers(text); len(got) != 2 || got[0] != "[redacted:openai-key:3f9a1c]" ||
+		got[1] != "[redacted:y:abcdef]" {
 		t.Errorf("markers %q", got)
 	}
 }
@@ -262,7 +268,8 @@ func TestOverlap(t *testing.T) {
 	r := New(testKey(), []Secret{{"one", "abcd-efgh-ijkl"}, {"two", "ijkl-mnop-qrst"}, {"three", "efgh-ijkl-mnop"}})
 	for _, in := range []string{"abcd-efgh-ijkl-mnop-qrst", "API_TOKEN=xx1abcd-efgh-ijkl"} {
 		out, found := r.Text("< " + in + " >")
-		if len(found) != 1 || strings.Contains(out, "mnop") || strings.Contains(out, "xx1") || restore(out, found) != "< "+in+" >" {
+		if len(found) != 1 || strings.Contains(out, "mnop") || strings.Contains(out, "xx1") ||
+			restore(out, found) != "< "+in+" >" {
 			t.Errorf("%q: %q, %v", in, out, found)
 		}
 	}
@@ -276,7 +283,8 @@ func TestFromEnviron(t *testing.T) {
 		"LONG_URL=postgres://u:sixteenlettersss@h/d", "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "AUTHOR=somebody1234", "TOKENIZER=cl100k_base_x",
 		"GITHUB_TOKEN_RO=qwertz0123456", "STRIPE_API_KEY_LIVE=xyz0123456789", "COMPASS=points2north34", "TOKENS_PER_MINUTE=123456789012",
 	})
-	want := []Secret{{"openai-api-key", "abcdefgh12345"}, {"ssh-key-passphrase", "correct horse battery"}, {"database-url-password", "hunter22"}, {"long-url-password", "sixteenlettersss"},
+	want := []Secret{{"openai-api-key", "abcdefgh12345"}, {"ssh-key-passphrase", "correct horse battery"},
+		{"database-url-password", "hunter22"}, {"long-url-password", "sixteenlettersss"},
 		{"github-token-ro", "qwertz0123456"}, {"stripe-api-key-live", "xyz0123456789"}}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v\nwant %v", got, want)
@@ -286,14 +294,18 @@ func TestFromEnviron(t *testing.T) {
 func TestJSON(t *testing.T) {
 	r := New(testKey(), []Secret{{"env", "hunter2\"hunter2"}})
 	args := `{"id":"a/hunter2\"hunter2","content":"X=hunter2\"hunter2\nAPI_TOKEN=\"qwertz-99\""}`
-	in, err := json.Marshal(map[string]any{"id": `hunter2"hunter2`, "args": args, "list": []any{1.5, nil, true, "DB_PASSWORD=hunter2", map[string]any{"k": "ü"}}})
+	in, err := json.Marshal(map[string]any{
+		"id": `hunter2"hunter2`, "args": args,
+		"list": []any{1.5, nil, true, "DB_PASSWORD=hunter2", map[string]any{"k": "ü"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var paths []string
-	out, changed, err := r.JSON(in, &JSONOptions{Keep: []string{"id"}, Nested: []string{"args"}, Found: func(path []string, f Found) {
-		paths = append(paths, strings.Join(path, ".")+" "+f.Bytes)
-	}})
+	out, changed, err := r.JSON(in,
+		&JSONOptions{Keep: []string{"id"}, Nested: []string{"args"}, Found: func(path []string, f Found) {
+			paths = append(paths, strings.Join(path, ".")+" "+f.Bytes)
+		}})
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
@@ -308,13 +320,15 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.Args), &inner); err != nil {
 		t.Fatalf("%v in %s", err, got.Args)
 	}
-	if got.ID != `hunter2"hunter2` || strings.Contains(inner.ID, "hunter2") || strings.Contains(inner.Content, "hunter2") || strings.Contains(inner.Content, "qwertz") {
+	if got.ID != `hunter2"hunter2` || strings.Contains(inner.ID, "hunter2") ||
+		strings.Contains(inner.Content, "hunter2") || strings.Contains(inner.Content, "qwertz") {
 		t.Errorf("got %+v %+v", got, inner)
 	}
 	if !strings.HasSuffix(inner.Content, `"`) || !strings.Contains(inner.Content, "\nAPI_TOKEN=\"[redacted:token:") {
 		t.Errorf("content %q", inner.Content)
 	}
-	want := []string{`args.id hunter2"hunter2`, `args.content hunter2"hunter2`, "args.content qwertz-99", "list hunter2"}
+	want := []string{`args.id hunter2"hunter2`, `args.content hunter2"hunter2`, "args.content qwertz-99",
+		"list hunter2"}
 	if fmt.Sprint(paths) != fmt.Sprint(want) {
 		t.Errorf("found %q, want %q", paths, want)
 	}
@@ -329,7 +343,8 @@ func TestJSON(t *testing.T) {
 
 // texts draws texts in which secrets stand among what resembles them.
 func texts() *rapid.Generator[string] {
-	parts := []string{" ", "\n", "\t", "=", ": ", `"`, `\n`, `\"`, "@", "://", "a", "word", "12345", "Bearer ", "Basic ", "TOKEN=", "password: ",
+	parts := []string{" ", "\n", "\t", "=", ": ", `"`, `\n`, `\"`, "@", "://", "a", "word", "12345", "Bearer ",
+		"Basic ", "TOKEN=", "password: ",
 		"API_KEY", "postgres://u:", "s3cr3tpass", "known value 42", "known value", "a b c d e f g h i", "a b c d e f", "g h", "xa b", "dXNlcjpwYXNzd29yZDE=", "[redacted:x:abcdef]", "[redacted:",
 		"DB_PASSWORD='", "DB_PASSWORD='a b c d e f g h'", "curl ", " -u ", "u:pw123", " --password ", "a1b2&c3d4", "&", "'", "$ecret12", "Authorization: token ", "https://", "line one 1\nline two 2", "line one 1", "\r\n",
 		pem(), "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----", "AKIA", "é", "\xff"}
@@ -388,7 +403,8 @@ func FuzzText(f *testing.F) {
 func corpus() string {
 	var b strings.Builder
 	for i := 0; b.Len() < 1<<20; i++ {
-		fmt.Fprintf(&b, "2026-01-02T15:04:05Z INFO request id=3fa85f64-5717-4562-b3fc-%012d path=/api/v1/users?page=%d status=200 token_count=%d\n", i, i, i)
+		fmt.Fprintf(&b,
+			"2026-01-02T15:04:05Z INFO request id=3fa85f64-5717-4562-b3fc-%012d path=/api/v1/users?page=%d status=200 token_count=%d\n", i, i, i)
 		b.WriteString("\tif err := s.store.Put(ctx, key, value); err != nil {\n\t\treturn fmt.Errorf(\"put %s: %w\", key, err)\n\t}\n")
 		b.WriteString(`{"kind":"tool.returned","body":{"call":"c1","name":"Bash","text":"ok  \tanamnesis/opstream\t0.412s\n"}}` + "\n")
 		b.WriteString("see https://example.com:8443/docs#basic and the password policy; commit 70ce245f0d1c2b3a49586776655443322110ffee\n")

@@ -20,8 +20,10 @@ func sides() []side {
 			"PGPASSWORD='«a b c»' psql", `PGPASSWORD="«a b c»" psql`, `export DB_PASSWORD="«it's a secret»"`, `X_SECRET='«say "hi" to»'`,
 			`{"cmd":"PGPASSWORD='«a b c»' psql"}`, `{"cmd":"PGPASSWORD=\"«a b c»\" psql"}`, `DB_PASSWORD="«a \" b»"`,
 		}, []string{
-			`const INVALID_TOKEN = "Token is not valid"`, `ERR_PASSWORD: "the password is wrong"`, `"token": "the next word"`,
-			`password: "must have eight letters"`, "PGPASSWORD='a b c\nd'", `echo "TOKEN=" 'and so on'`, `PASSWORD="$(pass show db)"`,
+			`const INVALID_TOKEN = "Token is not valid"`, `ERR_PASSWORD: "the password is wrong"`,
+			`"token": "the next word"`,
+			`password: "must have eight letters"`, "PGPASSWORD='a b c\nd'", `echo "TOKEN=" 'and so on'`,
+			`PASSWORD="$(pass show db)"`,
 			`API_KEY="${OPENAI_API_KEY}"`, `PASSWORD='a b`, `SECRET="" next="x y z"`,
 		}},
 		{"passwords in URLs", []string{
@@ -46,21 +48,25 @@ func sides() []side {
 		}, []string{
 			"tests_pass: true", "first_pass = run(x)", "RENDER_PASS 1", "max_token=4096", "MAX_TOKEN=12345678", "password: 12345678",
 			"if ok_pass == 12345678 {", "min_password_length=12345678", "_pass=", "SECRET_KEY_BASE=$(rails secret)", "BYPASS=12345678",
-			`password = os.Getenv("DB_PASSWORD")`, `password := os.Getenv("X1234567")`, `DB_PASSWORD = os.environ["DB_PASSWORD"]`,
+			`password = os.Getenv("DB_PASSWORD")`, `password := os.Getenv("X1234567")`,
+			`DB_PASSWORD = os.environ["DB_PASSWORD"]`,
 			"passphrase=12345678901234567 if x", "secret_key_base: <%= ENV['X'] %>",
 		}},
 		{"names in other spellings", []string{
-			`"SecretAccessKey": "«wJalrXUtnFEMI7MDENGbPxRfiCYzR8kL3mN9pQz»"`, "PrivateKey = «yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=»", "Ocp-Apim-Subscription-Key: «3f9a1c7e5d2b8f604a1c9e7d5b3f2a80»",
+			`"SecretAccessKey": "«wJalrXUtnFEMI7MDENGbPxRfiCYzR8kL3mN9pQz»"`,
+			"PrivateKey = «yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=»", "Ocp-Apim-Subscription-Key: «3f9a1c7e5d2b8f604a1c9e7d5b3f2a80»",
 			"X-Vault-Token: «s.Kx8Rt3Vq0ZmL7nWbYc2HdJf9»", `os.environ["DB_PASSWORD"] = "«hunter2pw»"`, `$db['default']['password'] = '«s3cr3tpw99»';`,
 			"      DB_PASS:            «s3cr3tpw99»", `      + password                      = "«tf-S3cretPass»"`, "wget --password=«hunter2pw» --user=me h", "user=root\npassword=«hunter2pw»\n",
 			"jdbc:mysql://db/app?user=root&password=«hunter22»", "      POSTGRES_PASSWORD: «hunter2pw»\n", "curl -F password=«hunter2pw» h",
 			"define('DB_PASSWORD', '«wpS3cret!»');", `os.getenv("API_TOKEN", "«a1b2c3d4»")`,
 		}, []string{
 			"const privateKey = await importKey(pem2)", "accessKey: string;", "secretKey = keys.secretKey2", "func (k PrivateKey) Public() {}", "publicKey: abc123def456", "PrivateKey: testRSA2048PrivateKey,", "TIOCTOKEN         = -0x3f879678", "API_TOKEN: string", "MAX_TOKEN: 4096\n",
-			`["DB_PASSWORD", "DB_HOST_NAME2"]`, `env("DB_PASSWORD", "")`, `("password", "username1")`, "x --password=required", "--password=$PW", "f(password=password)", "login(user, password=password2)", "DB_PASSWORD: required\n",
+			`["DB_PASSWORD", "DB_HOST_NAME2"]`, `env("DB_PASSWORD", "")`, `("password", "username1")`,
+			"x --password=required", "--password=$PW", "f(password=password)", "login(user, password=password2)", "DB_PASSWORD: required\n",
 		}},
 		{"a name and its value", []string{
-			`[{"name":"DB_PASSWORD","value":"«S3cr3tPw99xQ»"},{"name":"X","value":"y"}]`, "- name: DB_PASSWORD\n  value: «S3cr3tPw99xQ»\n- name: X", "{\n  \"name\": \"DB_PASSWORD\",\n  \"value\": \"«S3cr3tPw99xQ»\"\n}",
+			`[{"name":"DB_PASSWORD","value":"«S3cr3tPw99xQ»"},{"name":"X","value":"y"}]`,
+			"- name: DB_PASSWORD\n  value: «S3cr3tPw99xQ»\n- name: X", "{\n  \"name\": \"DB_PASSWORD\",\n  \"value\": \"«S3cr3tPw99xQ»\"\n}",
 			"      + name  = \"DB_PASSWORD\"\n      + value = \"«S3cr3tPw99xQ»\"", `{\"Name\":\"API_KEY\",\"Value\":\"«kx8rt3vq0zml7nwb»\"}`, `<add key="api_key" value="«kx8rt3vq0zml7nwb»"/>`,
 			"| Key         | Value        |\n| DB_PASSWORD | «S3cr3tPw99xQ» |\n", "DB_PASSWORD\t«S3cr3tPw99xQ»\n", "token                yes\npassword             «S3cr3tPw99xQ»\n",
 		}, []string{
@@ -88,7 +94,8 @@ func sides() []side {
 		}},
 		{"cookies", []string{
 			"Set-Cookie: session=«" + half + "abcD»; HttpOnly; Path=/", "< set-cookie: connect.sid=«s%3AKx8Rt3Vq0ZmL7nWb.Yc2HdJ»; Path=/", "Cookie: theme=dark; sessionid=«" + half + "»; lang=en",
-			`{"Cookie": "csrftoken=«Kx8Rt3Vq0ZmL»"}`, `"set-cookie": ["sid=«Kx8Rt3Vq0ZmL7nWb»; Path=/"]`, "curl --cookie 'PHPSESSID=«kx8rt3vq0zml7nwb»' h", `headers={'Cookie': 'remember_me=«Kx8Rt3Vq0ZmL7nWb»'}`,
+			`{"Cookie": "csrftoken=«Kx8Rt3Vq0ZmL»"}`, `"set-cookie": ["sid=«Kx8Rt3Vq0ZmL7nWb»; Path=/"]`,
+			"curl --cookie 'PHPSESSID=«kx8rt3vq0zml7nwb»' h", `headers={'Cookie': 'remember_me=«Kx8Rt3Vq0ZmL7nWb»'}`,
 			"Set-Cookie:[_gitlab_session=«3f9a1c7e5d2b8f60»; path=/]", "HTTP_COOKIE=auth_token=«Kx8Rt3Vq0ZmL7nWb»", "#HttpOnly_.h.example\tTRUE\t/\tTRUE\t1790000000\tid\t«Kx8Rt3Vq0ZmL7nWbYc2»",
 			"h.example\tFALSE\t/\tFALSE\t0\tsession\t«kx8rt3vq0zml»",
 		}, []string{
@@ -110,7 +117,8 @@ func sides() []side {
 			"mysql -u x; mkdir -px1", "az vm -p 8080",
 		}},
 		{"encoded logins", []string{
-			`"auths": {"h": {"auth": "«dXNlcjpodW50ZXIy»"}}`, "//registry.example/:_auth=«dXNlcjpodW50ZXIy»", `auth: «dXNlcjpodW50ZXIy»`,
+			`"auths": {"h": {"auth": "«dXNlcjpodW50ZXIy»"}}`, "//registry.example/:_auth=«dXNlcjpodW50ZXIy»",
+			`auth: «dXNlcjpodW50ZXIy»`,
 		}, []string{
 			`"auth": "none"`, `"auth": "dXNlcg=="`, "auth = login(user)", "auth: oauth2",
 		}},
@@ -165,7 +173,8 @@ func TestSecretsOfAWS(t *testing.T) {
 		"User name,Access key ID,Secret access key\nme,%s,%s\n", "AWS Access Key ID [None]: %s\nAWS Secret Access Key [None]: %s\n", "ACCESSKEY\t%s\t2026-01-01T00:00:00Z\t%s\tActive", "| %s | %s |",
 		"%s" + strings.Repeat(" ", 111) + "%s",
 	} {
-		if out, found := New(testKey(), nil).Text(fmt.Sprintf(in, id, secret)); len(found) != 2 || found[1].Bytes != secret {
+		if out, found := New(testKey(), nil).Text(fmt.Sprintf(in, id, secret)); len(found) != 2 ||
+			found[1].Bytes != secret {
 			t.Errorf("%q: %q", in, out)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 // TestWriterGivesWhatTextGives: however a text is cut into pieces.
 func TestWriterGivesWhatTextGives(t *testing.T) {
-	r := New(testKey(), []Secret{{"known", "known value 42"}, {"long", "a b c d e f g h i"}, {"lines", "line one 1\nline two 2"}})
+	r := New(testKey(),
+		[]Secret{{"known", "known value 42"}, {"long", "a b c d e f g h i"}, {"lines", "line one 1\nline two 2"}})
 	rapid.Check(t, func(t *rapid.T) {
 		in := texts().Draw(t, "text")
 		want, _ := r.Text(in)
@@ -114,7 +115,8 @@ func TestWriterHoldsAnOpenQuote(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil || !strings.HasPrefix(out.String(), "x DB_PASSWORD='[redacted:password:") || !strings.HasSuffix(out.String(), "]' and so on ") {
+	if err := w.Close(); err != nil || !strings.HasPrefix(out.String(), "x DB_PASSWORD='[redacted:password:") ||
+		!strings.HasSuffix(out.String(), "]' and so on ") {
 		t.Errorf("wrote %q, %v", out.String(), err)
 	}
 }
@@ -135,7 +137,8 @@ func TestWriterLines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := out.String(); strings.Contains(got, "b3/x+9Z") || strings.Contains(got, "Qq==") || strings.Contains(got, "known value") || !strings.HasSuffix(got, "KEY-----\nc\n") {
+	if got := out.String(); strings.Contains(got, "b3/x+9Z") || strings.Contains(got, "Qq==") ||
+		strings.Contains(got, "known value") || !strings.HasSuffix(got, "KEY-----\nc\n") {
 		t.Errorf("lines %q", got)
 	}
 	if len(found) != 6 || found[0] != "known value 42" || found[5] != "Qq==" {

@@ -86,7 +86,8 @@ func BenchmarkPull(b *testing.B) {
 	one.holder.end()
 	<-one.holder.ended
 	restore := func(b *testing.B, m *machine) {
-		w, err := worldstate.Open(m.dir, m.store(), &worldstate.Options{Task: testTask, Home: m.home.User, Moved: []string{one.dir}})
+		w, err := worldstate.Open(m.dir, m.store(),
+			&worldstate.Options{Task: testTask, Home: m.home.User, Moved: []string{one.dir}})
 		if err != nil {
 			b.Fatal(err)
 		}

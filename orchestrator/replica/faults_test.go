@@ -206,7 +206,8 @@ func TestLostAnswer(t *testing.T) {
 		h.end()
 		<-h.ended
 		if got := until.Sub(stored); got > DefaultLease*2/3 {
-			t.Errorf("calls may begin until %v after the object was stored, and others take the task after %v", got, DefaultLease)
+			t.Errorf("calls may begin until %v after the object was stored, and others take the task after %v",
+				got, DefaultLease)
 		}
 		if b.n < 3 {
 			t.Errorf("%d creations: nothing was sent after the lease had passed", b.n)
@@ -306,7 +307,8 @@ func TestTake(t *testing.T) {
 			released, lease := taken.released, max(taken.holds, taken.takes)
 			synctest.Test(t, func(t *testing.T) {
 				b := newMemory()
-				holder, err := Hold(t.Context(), b, Cursor{Task: testTask}, Options{Home: newMachine(t).home, Lease: taken.holds})
+				holder, err := Hold(t.Context(), b, Cursor{Task: testTask},
+					Options{Home: newMachine(t).home, Lease: taken.holds})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -332,7 +334,8 @@ func TestTake(t *testing.T) {
 				at := time.Now()
 				<-holder.ended
 				waited := at.Sub(killed)
-				if waited < 0 || released && waited > lookTime || !released && (waited < lease-taken.holds/4 || waited > lease+lookTime) {
+				if waited < 0 || released && waited > lookTime ||
+					!released && (waited < lease-taken.holds/4 || waited > lease+lookTime) {
 					t.Errorf("taken %v after its holder ended at %v", waited, killed)
 				}
 			})
@@ -377,7 +380,8 @@ func TestContentFirst(t *testing.T) {
 		if _, err := Pull(t.Context(), first{b, n}, two.home, testTask); err != nil {
 			t.Fatalf("the first %d objects: %v", n, err)
 		}
-		w, err := worldstate.Open(two.dir, two.store(), &worldstate.Options{Task: testTask, Home: two.home.User, Moved: []string{one.dir}})
+		w, err := worldstate.Open(two.dir, two.store(),
+			&worldstate.Options{Task: testTask, Home: two.home.User, Moved: []string{one.dir}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +452,8 @@ func TestDamagedLog(t *testing.T) {
 				b.objects[logName(testTask, n)] = string(data)
 			}
 			_, err := Pull(t.Context(), b, two.home, testTask)
-			if want := map[bool]error{true: ErrNewer, false: ErrDamaged}[name == "newer"]; !errors.Is(err, want) || !strings.Contains(err.Error(), testTask) {
+			if want := map[bool]error{true: ErrNewer, false: ErrDamaged}[name == "newer"]; !errors.Is(err, want) ||
+				!strings.Contains(err.Error(), testTask) {
 				t.Errorf("pulled: %v", err)
 			}
 			b.objects = whole
@@ -550,7 +555,10 @@ func (s *uplink) Create(ctx context.Context, name string, data []byte) error {
 func TestLongUpload(t *testing.T) {
 	begun := time.Now()
 	b := &uplink{memory: newMemory(), now: begun, at: begun}
-	h := &Holder{o: Options{Home: newMachine(t).home, Lease: time.Minute, Now: func() time.Time { return b.now }}, bucket: b, task: testTask, holder: "h", changed: make(chan struct{})}
+	h := &Holder{
+		o: Options{Home: newMachine(t).home, Lease: time.Minute, Now: func() time.Time { return b.now }}, bucket: b,
+		task: testTask, holder: "h", changed: make(chan struct{}),
+	}
 	h.cursor.Task = testTask
 	if err := h.extend(t.Context(), nil, false); err != nil {
 		t.Fatal(err)

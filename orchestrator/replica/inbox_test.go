@@ -77,7 +77,8 @@ func TestBadMessages(t *testing.T) {
 	put(foreign, inboxName(testTask, 1), `{"v":1}`)
 	put(b, inboxName(testTask, 2), `{"v":2,"command":{"to":"not a number"}}`)
 	put(b, inboxName(testTask, 3), `{"v":1,"task":"other","n":3}`)
-	put(b, inboxName(testTask, 4), `{"v":1,"task":"`+testTask+`","n":4,"by":"`+strings.Repeat("x", maxMessageBytes)+`"}`)
+	put(b, inboxName(testTask, 4),
+		`{"v":1,"task":"`+testTask+`","n":4,"by":"`+strings.Repeat("x", maxMessageBytes)+`"}`)
 	put(b, inboxName(testTask, 5), `null`)
 	put(b, strings.TrimSuffix(inboxName(testTask, 5), "5")+"x", `{}`)
 	if n, err := Send(ctx, b, 0, Message{Task: testTask, By: "ann"}); err != nil || n != 6 {

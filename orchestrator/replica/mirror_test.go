@@ -60,7 +60,8 @@ func TestMirror(t *testing.T) {
 	two.append("task.opened", map[string]string{"task": testTask, "again": "yes"})
 	two.safe()
 	mirror("")
-	if text := reader.files()["ops/0000000000000001.jsonl"]; !strings.Contains(text, "again") || strings.Contains(text, "world.saved") {
+	if text := reader.files()["ops/0000000000000001.jsonl"]; !strings.Contains(text, "again") ||
+		strings.Contains(text, "world.saved") {
 		t.Errorf("the copy is %q", text)
 	}
 	before := reader.files()
@@ -137,7 +138,10 @@ func TestStray(t *testing.T) {
 func TestRemoveHeld(t *testing.T) {
 	ctx, b := context.Background(), shared(t, nil)
 	for lease, held := range map[time.Duration]bool{time.Minute: false, time.Hour: true} {
-		wrote := About{V: version, Task: testTask, N: 1, Holder: "h", Time: time.Now().Add(-DefaultLease - time.Second), Lease: lease}
+		wrote := About{
+			V: version, Task: testTask, N: 1, Holder: "h", Time: time.Now().Add(-DefaultLease - time.Second),
+			Lease: lease,
+		}
 		data, err := encode(wrote, nil)
 		if err = errors.Join(err, b.Put(ctx, logName(testTask, 1), data)); err != nil {
 			t.Fatal(err)

@@ -36,7 +36,8 @@ const testTask = "task_1_test"
 func newMachine(t testing.TB) *machine {
 	t.Helper()
 	root := t.TempDir()
-	m := &machine{t: t, home: taskdir.Home{User: root, State: filepath.Join(root, "home")}, dir: filepath.Join(root, "work")}
+	m := &machine{t: t, home: taskdir.Home{User: root, State: filepath.Join(root, "home")},
+		dir: filepath.Join(root, "work")}
 	if err := errors.Join(os.MkdirAll(m.home.Task(testTask), 0o700), os.Mkdir(m.dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,8 @@ func (m *machine) save(name, text string) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	snap, err := m.world.Save(context.Background(), worldstate.SaveOptions{Message: name, Parent: m.parent, Ref: fmt.Sprint(m.step)})
+	snap, err := m.world.Save(context.Background(),
+		worldstate.SaveOptions{Message: name, Parent: m.parent, Ref: fmt.Sprint(m.step)})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -149,7 +151,8 @@ func (m *machine) same(other *machine) {
 	if len(mine) != len(theirs) {
 		m.t.Errorf("%d files, %d there", len(mine), len(theirs))
 	}
-	w, err := worldstate.Open(other.dir, other.store(), &worldstate.Options{Task: testTask, Home: other.home.User, Moved: []string{m.dir}})
+	w, err := worldstate.Open(other.dir, other.store(),
+		&worldstate.Options{Task: testTask, Home: other.home.User, Moved: []string{m.dir}})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -241,7 +244,8 @@ func TestLost(t *testing.T) {
 	two.append("task.resumed", map[string]int{"pid": 2})
 	two.safe()
 	one.append("said", map[string]string{"text": "too late"})
-	if err := one.holder.Safe(context.Background()); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "since") {
+	if err := one.holder.Safe(context.Background()); !errors.Is(err, ErrLost) ||
+		!strings.Contains(err.Error(), "since") {
 		t.Fatalf("the first process is not told: %v", err)
 	}
 	one.log.Close()
@@ -323,7 +327,8 @@ func TestCloseUnderWay(t *testing.T) {
 		for b.objects[logName(testTask, last+1)] != "" {
 			last++
 		}
-		if about, _, err := decode([]byte(b.objects[logName(testTask, last)])); err != nil || !about.Released || last != 3 {
+		if about, _, err := decode([]byte(b.objects[logName(testTask, last)])); err != nil ||
+			!about.Released || last != 3 {
 			t.Errorf("the last of %d objects: %+v, %v", last, about, err)
 		}
 	})
@@ -340,7 +345,8 @@ func TestVaultAside(t *testing.T) {
 	if err := p.setAside(path, 4); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(p.Aside[0]); err != nil || string(data) != "two\n" || filepath.Dir(p.Aside[0]) != m.home.Task(testTask) {
+	if data, err := os.ReadFile(p.Aside[0]); err != nil || string(data) != "two\n" ||
+		filepath.Dir(p.Aside[0]) != m.home.Task(testTask) {
 		t.Errorf("%s has %q, %v", p.Aside, data, err)
 	}
 }

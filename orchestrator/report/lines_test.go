@@ -100,7 +100,10 @@ func TestLines(t *testing.T) {
 func TestFinishes(t *testing.T) {
 	run := func(step int) op.Op {
 		exit := 0
-		return op.Op{Seq: 3, Step: step, Body: &op.ToolReturned{Call: "c", Name: "Bash", Text: "=== 3 passed in 0.1s ===", Exit: &exit}}
+		return op.Op{
+			Seq: 3, Step: step,
+			Body: &op.ToolReturned{Call: "c", Name: "Bash", Text: "=== 3 passed in 0.1s ===", Exit: &exit},
+		}
 	}
 	for _, tt := range []struct {
 		name  string
@@ -131,7 +134,10 @@ func TestFinishes(t *testing.T) {
 	if r.Files[0].Op != 0 || r.Open[0].Op != 7 || r.Doing != nil || len(r.Left) != 3 || r.Left[1].From != 4 {
 		t.Errorf("files %+v, open %+v, doing %+v, left %+v", r.Files, r.Open, r.Doing, r.Left)
 	}
-	calls := []op.Body{&op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"make a"}`}, &op.ToolCalled{Call: "b", Name: "Bash", Args: `{"command":"make b"}`}}
+	calls := []op.Body{
+		&op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"make a"}`},
+		&op.ToolCalled{Call: "b", Name: "Bash", Args: `{"command":"make b"}`},
+	}
 	for range 20 { // the calls are in no order
 		r := made(calls...)
 		if r.Finish(func(int) bool { return true }, true); r.Doing == nil || r.Doing.Text != "Bash(make b)" {

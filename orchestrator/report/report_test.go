@@ -26,14 +26,19 @@ func TestReport(t *testing.T) {
 	}
 	bash := func(command, out string, code int) {
 		add(&op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"` + command + `"}`},
-			&op.ToolReturned{Call: "c", Name: "Bash", Stdout: out, Text: out, Exit: exit(code), Isolated: true, Millis: 2000},
+			&op.ToolReturned{Call: "c", Name: "Bash", Stdout: out, Text: out, Exit: exit(code), Isolated: true,
+				Millis: 2000},
 			&op.WorldSaved{Commit: "c0ffee"})
 	}
-	add(&op.TaskOpened{Task: "t", Dir: "/w", Model: "m"}, &op.UserSaid{Text: "Make the\ntests pass."}, &op.WorldSaved{Commit: "c0"})
+	add(&op.TaskOpened{Task: "t", Dir: "/w", Model: "m"}, &op.UserSaid{Text: "Make the\ntests pass."},
+		&op.WorldSaved{Commit: "c0"})
 	bash("pytest", "=== 1 failed, 2 passed in 0.1s ===", 1) // ops 4 to 6, step 1
 	bash("make", "make: *** No rule to make target 'all'.  Stop.", 2)
 	add(&op.JumpRequested{To: 1, Reason: "make is not used here", By: op.ByAgent}, &op.JumpIntended{},
-		&op.JumpDone{From: 2, To: 1, Backward: true, Discarded: []op.Range{{First: 7, Last: 9}}, Reverted: []string{"Makefile"}})
+		&op.JumpDone{
+			From: 2, To: 1, Backward: true, Discarded: []op.Range{{First: 7, Last: 9}},
+			Reverted: []string{"Makefile"},
+		})
 	add(&op.ModelFailed{Error: "busy", Wait: &op.Wait{Until: at.Add(6 * time.Minute)}}, &op.ModelFailed{Error: "busy"})
 	bash("pytest", "=== 3 passed in 0.1s ===", 0)
 	add(&op.ModelReplied{Text: "Done.", Finish: "stop", Usage: op.Usage{Prompt: 7}, Millis: 500, Origin: "http://x m", Repairs: []string{"no_finish"}},
@@ -49,13 +54,15 @@ func TestReport(t *testing.T) {
 	if len(r.Tests) != 2 || first.Failed != 1 || first.Step != 1 || best.Passed != 3 || last != best {
 		t.Errorf("tests %+v", r.Tests)
 	}
-	if len(r.Left) != 1 || r.Left[0].Reason != "make is not used here" || r.Left[0].Failed == nil || r.Left[0].Failed.Op != 8 || r.Left[0].Tried[0] != "Makefile" {
+	if len(r.Left) != 1 || r.Left[0].Reason != "make is not used here" || r.Left[0].Failed == nil ||
+		r.Left[0].Failed.Op != 8 || r.Left[0].Tried[0] != "Makefile" {
 		t.Errorf("left %+v", r.Left)
 	}
 	if len(r.Faults) != 1 || r.Faults[0].N != 2 || len(r.Repairs) != 1 || r.Repairs[0].What != "no_finish (http://x m)" {
 		t.Errorf("faults %+v, repairs %+v", r.Faults, r.Repairs)
 	}
-	if r.ToolTime != 6*time.Second || r.ModelTime != 500*time.Millisecond || r.WaitingTime != time.Minute || r.Usage.Prompt != 7 {
+	if r.ToolTime != 6*time.Second || r.ModelTime != 500*time.Millisecond || r.WaitingTime != time.Minute ||
+		r.Usage.Prompt != 7 {
 		t.Errorf("tools %v, model %v, waiting %v, usage %+v", r.ToolTime, r.ModelTime, r.WaitingTime, r.Usage)
 	}
 	if r.Commit(0) != "c0" || r.Commit(9) != "" {
@@ -63,7 +70,8 @@ func TestReport(t *testing.T) {
 	}
 
 	// A jump that was not made leaves no path, nor does one forward.
-	add(&op.JumpRequested{To: 0, Reason: "x"}, &op.JumpDone{From: 3, To: 0, Backward: true, Abandoned: true}, &op.JumpDone{From: 1, To: 3})
+	add(&op.JumpRequested{To: 0, Reason: "x"}, &op.JumpDone{From: 3, To: 0, Backward: true, Abandoned: true},
+		&op.JumpDone{From: 1, To: 3})
 	if len(r.Left) != 1 {
 		t.Errorf("left %+v", r.Left)
 	}
@@ -123,7 +131,8 @@ func TestFinish(t *testing.T) {
 	if len(r.Refused) != 1 || r.Refused[0] != (Count{"Bash(rm x): No user is present.", 1, 15}) {
 		t.Errorf("refused %+v", r.Refused)
 	}
-	if len(r.Subagents) != 1 || r.Subagents[0].Text != "t.1 (explore): look: done after 1 step" || r.Subagents[0].Op != 17 {
+	if len(r.Subagents) != 1 || r.Subagents[0].Text != "t.1 (explore): look: done after 1 step" ||
+		r.Subagents[0].Op != 17 {
 		t.Errorf("subagents %+v", r.Subagents)
 	}
 	if r.AskingTime != time.Minute || r.IdleTime != time.Minute || r.Doing == nil || r.Doing.Text != "Bash(make)" {
@@ -144,15 +153,20 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	check := func(passing, failing int, line string) *op.CheckRan {
-		return &op.CheckRan{Passed: failing == 0, Checks: []op.Check{{Command: "go test", Passing: passing, Failing: failing, Line: line}}, Millis: 1_000}
+		return &op.CheckRan{
+			Passed: failing == 0,
+			Checks: []op.Check{{Command: "go test", Passing: passing, Failing: failing, Line: line}}, Millis: 1_000,
+		}
 	}
-	add(0, &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go"}, &op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "1234567"}}, &op.WorldSaved{Commit: "c"})
+	add(0, &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go"},
+		&op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "1234567"}}, &op.WorldSaved{Commit: "c"})
 	for step, parent := range []int{0, 0, 1, 2, 1, 4} {
 		if step == 4 {
 			add(3, &op.JumpRequested{To: 1}, &op.JumpDone{From: 3, To: 1, Backward: true})
 		}
 		if step > 0 {
-			add(step, &op.WorldSaved{Commit: "c", Parent: parent, Changed: []string{"a"}}, check(step%3, 2-step%3, "TestA"))
+			add(step, &op.WorldSaved{Commit: "c", Parent: parent, Changed: []string{"a"}},
+				check(step%3, 2-step%3, "TestA"))
 		}
 	}
 	add(5, &op.JumpDone{From: 5, To: 1, Backward: true}, &op.JumpDone{From: 1, To: 1, Backward: true})
@@ -170,8 +184,10 @@ func TestPaths(t *testing.T) {
 	if len(r.Breaks) != 0 {
 		t.Errorf("a raised limit is an interruption: %+v", r.Breaks)
 	}
-	add(6, &op.TaskResumed{PID: 2}, &op.UserSaid{Text: "use make", Source: op.SourceAnswer}, &op.WorldChanged{By: state.ChangedByUser, Changed: []string{"a", "mine"}})
-	add(6, &op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "7654321"}}, &op.TurnEnded{Reason: "limit"}, &op.TaskResumed{PID: 3}, &op.JumpDone{From: 6, To: 5})
+	add(6, &op.TaskResumed{PID: 2}, &op.UserSaid{Text: "use make", Source: op.SourceAnswer},
+		&op.WorldChanged{By: state.ChangedByUser, Changed: []string{"a", "mine"}})
+	add(6, &op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "7654321"}},
+		&op.TurnEnded{Reason: "limit"}, &op.TaskResumed{PID: 3}, &op.JumpDone{From: 6, To: 5})
 	if len(r.Breaks) != 1 || r.Ended == nil {
 		t.Errorf("a jump after the end is an interruption: %+v, ended %+v", r.Breaks, r.Ended)
 	}
@@ -184,7 +200,8 @@ func TestPaths(t *testing.T) {
 	if len(r.Left) != 2 || r.Left[0].From != 3 || r.Left[1].From != 1 {
 		t.Errorf("the second path is the present one: %+v", r.Left)
 	}
-	if r.Files[0].Yours || !r.Files[1].Yours || len(r.Git) != 1 || r.Git[0].Text != "HEAD of . was main at 1234567, is main at 7654321" {
+	if r.Files[0].Yours || !r.Files[1].Yours || len(r.Git) != 1 ||
+		r.Git[0].Text != "HEAD of . was main at 1234567, is main at 7654321" {
 		t.Errorf("files %+v, git %+v", r.Files, r.Git)
 	}
 	add(6, &op.GitSeen{Dir: ".", GitAt: op.GitAt{Head: "refs/heads/main", Commit: "1234567"}})

@@ -15,7 +15,8 @@ import (
 // TestRecorded reads the sessions that the real programs wrote. Each played one script: a failing
 // test, a wrong edit, three calls of an MCP server, a rewrite, and a test and a failing edit at once.
 func TestRecorded(t *testing.T) {
-	dir := filepath.Join(cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data")), "agents")
+	dir := filepath.Join(
+		cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data")), "agents")
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("ANAMNESIS_CI") != "" {
 			t.Fatalf("CI must have the recorded sessions: %v", err)
@@ -60,7 +61,8 @@ func calls(s *sessions.Session) string {
 	for _, st := range s.Steps {
 		for _, c := range st.Calls {
 			name := c.Tool
-			for _, server := range []string{"mcp__anamnesis__", "mcp_anamnesis_", "anamnesis_"} { // each agent names it its own way
+			// each agent names it its own way
+			for _, server := range []string{"mcp__anamnesis__", "mcp_anamnesis_", "anamnesis_"} {
 				name = strings.TrimPrefix(name, server)
 			}
 			switch {

@@ -69,8 +69,10 @@ func TestRead(t *testing.T) {
 				fmt.Fprintf(&b, "  %s %s%s: %s\n", c.Tool, c.Args, how, strings.TrimSpace(c.Text))
 			}
 		}
-		got := strings.Replace(b.String(), `{"edit":{"old":"","new":"2"},"path":"a.go"}`, `{"content":"2\n","path":"a.go"}`, 1)
-		got = strings.Replace(got, "StrReplaceFile {\"content\"", "WriteFile {\"content\"", 1) // Codex adds a file by a patch
+		got := strings.Replace(b.String(), `{"edit":{"old":"","new":"2"},"path":"a.go"}`,
+			`{"content":"2\n","path":"a.go"}`, 1)
+		// Codex adds a file by a patch
+		got = strings.Replace(got, "StrReplaceFile {\"content\"", "WriteFile {\"content\"", 1)
 		if got != told {
 			t.Errorf("%s tells:\n%s\nwant:\n%s", agent, got, told)
 		}
@@ -167,11 +169,13 @@ func TestDamage(t *testing.T) {
 		harmless := map[string]string{"a byte order mark": "\ufeff" + string(data)}
 		if agent == sessions.OpenCode { // one object, not lines
 			for n := strings.Index(string(data), "edit"); n < len(data)-2; n += 97 {
-				if s := read("cut", string(data[:n]), true); s == nil || s.ID != whole.ID || len(s.Steps) == 0 || len(s.Steps) >= len(whole.Steps) {
+				if s := read("cut", string(data[:n]), true); s == nil || s.ID != whole.ID || len(s.Steps) == 0 ||
+					len(s.Steps) >= len(whole.Steps) {
 					t.Errorf("cut at %d: %+v", n, s)
 				}
 			}
-			if s := read("odd", strings.Replace(string(data), `"callID":"t2"`, `"callID":2`, 1), true); s == nil || len(s.Steps) != 3 {
+			if s := read("odd", strings.Replace(string(data), `"callID":"t2"`, `"callID":2`, 1), true); s == nil ||
+				len(s.Steps) != 3 {
 				t.Errorf("an odd message: %+v", s)
 			}
 			all = nil
@@ -226,7 +230,8 @@ func TestDamagedFile(t *testing.T) {
 	}
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	_, err = z.Write(bytes.Replace(data, []byte(`"text":"Done."`), []byte(`"text":"`+strings.Repeat("Done. ", 1e5)+`"`), 1))
+	_, err = z.Write(
+		bytes.Replace(data, []byte(`"text":"Done."`), []byte(`"text":"`+strings.Repeat("Done. ", 1e5)+`"`), 1))
 	if err := errors.Join(err, z.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -264,15 +269,18 @@ func TestDamagedFile(t *testing.T) {
 func TestCompacted(t *testing.T) {
 	line := func(kind, payload string) string { return `{"type":"` + kind + `","payload":` + payload + "}\n" }
 	said := func(text string) string {
-		return line("response_item", `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"`+text+`"}]}`)
+		return line("response_item",
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"`+text+`"}]}`)
 	}
 	call := func(id string) string {
-		return line("response_item", `{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"make\"}","call_id":"`+id+`"}`) +
+		return line("response_item",
+			`{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"make\"}","call_id":"`+id+`"}`) +
 			line("response_item", `{"type":"function_call_output","call_id":"`+id+`","output":"x"}`)
 	}
 	meta := line("session_meta", `{"id":"x","cwd":"/p","cli_version":"0.1.0"}`)
 	old := line("compacted", `{"message":"Another model wrote:\nSUMMARY"}`)
-	now := line("compacted", `{"message":"","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Another model wrote:\nSUMMARY"}]}]}`)
+	now := line("compacted",
+		`{"message":"","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Another model wrote:\nSUMMARY"}]}]}`)
 	message := func(role, more, parts string) string {
 		return `{"info":{"role":"` + role + `"` + more + `},"parts":[` + parts + `]}`
 	}
@@ -281,7 +289,8 @@ func TestCompacted(t *testing.T) {
 		"after a turn":   {meta + call("1") + said("Done.") + said("SUMMARY") + now + call("2") + said("Once more."), "[Bash] Done. [Bash] Once more. "},
 		"without a text": {meta + call("1") + said("Done.") + line("compacted", `{"message":""}`), "[Bash] Done. "},
 		"of opencode": {`{"info":{"id":"o","directory":"/p","version":"1.0.0"},"messages":[` + message("user", `,"summary":{"diffs":[]}`, `{"type":"compaction"}`) + "," +
-			message("assistant", `,"summary":true`, `{"type":"text","text":"SUMMARY"}`) + "," + message("assistant", "", `{"type":"text","text":"Done."}`) + "]}", "Done. "},
+			message("assistant", `,"summary":true`, `{"type":"text","text":"SUMMARY"}`) + "," +
+			message("assistant", "", `{"type":"text","text":"Done."}`) + "]}", "Done. "},
 	} {
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, []byte(tt.data), 0o600); err != nil {
@@ -337,10 +346,13 @@ func TestEditor(t *testing.T) {
 	lines := []string{
 		`{"sessionId":"g-1","startTime":"2026-01-02T03:04:05.000Z"}`, `{"$set":{"messages":[` + context + `]}}`,
 		`{"id":"1","type":"user","content":[{"text":"Do it."}]}`,
-		`{"id":"2","type":"gemini","content":""}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "executing") + `]}`,
+		`{"id":"2","type":"gemini","content":""}`,
+		`{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "executing") + `]}`,
 		`{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "success") + `]}`,
-		`{"id":"3","type":"gemini","content":"Then b."}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "success") + "," + call("b", "success") + `]}`,
-		`{"id":"4","type":"gemini","content":"Then c."}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "success") + "," + call("b", "error") + "," + call("c", "success") + `]}`,
+		`{"id":"3","type":"gemini","content":"Then b."}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` +
+			call("a", "success") + "," + call("b", "success") + `]}`,
+		`{"id":"4","type":"gemini","content":"Then c."}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` +
+			call("a", "success") + "," + call("b", "error") + "," + call("c", "success") + `]}`,
 		`{"id":"5","type":"gemini","content":"Done."}`,
 	}
 	path := filepath.Join(t.TempDir(), "session-a.jsonl")
@@ -389,7 +401,8 @@ func TestGrows(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := sessions.Read(path)
-			if errors.Is(err, sessions.ErrNotSession) || errors.Is(err, sessions.ErrLeftOut) || errors.Is(err, sessions.ErrDamaged) && agent == sessions.OpenCode {
+			if errors.Is(err, sessions.ErrNotSession) || errors.Is(err, sessions.ErrLeftOut) ||
+				errors.Is(err, sessions.ErrDamaged) && agent == sessions.OpenCode {
 				continue
 			}
 			if err != nil || s.ID != last.ID && s.ID != "" || len(s.Steps) < seen || len(s.Steps) > len(last.Steps) {
@@ -399,7 +412,8 @@ func TestGrows(t *testing.T) {
 			for i, st := range s.Steps {
 				want := last.Steps[i]
 				if i == len(s.Steps)-1 {
-					want.Calls, want.Text = want.Calls[:min(len(st.Calls), len(want.Calls))], want.Text[:min(len(st.Text), len(want.Text))]
+					want.Calls, want.Text = want.Calls[:min(len(st.Calls), len(want.Calls))],
+						want.Text[:min(len(st.Text), len(want.Text))]
 				}
 				if len(st.Calls) != len(want.Calls) || st.Parent != want.Parent || st.Text != want.Text {
 					t.Fatalf("%s, %d of %d bytes: step %d is %+v, later %+v", agent, n, len(data), i, st, want)

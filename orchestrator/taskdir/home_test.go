@@ -37,7 +37,8 @@ func TestHomeSettings(t *testing.T) {
 			}
 			return tt.env[name]
 		})
-		if err != nil || !slices.Equal(h.Secrets, tt.secrets) || (h.Secrets == nil) != (tt.secrets == nil) || h.ReviewedOnly != tt.reviewed {
+		if err != nil || !slices.Equal(h.Secrets, tt.secrets) || (h.Secrets == nil) != (tt.secrets == nil) ||
+			h.ReviewedOnly != tt.reviewed {
 			t.Errorf("%v: secrets %q, reviewed only %v, %v", tt.env, h.Secrets, h.ReviewedOnly, err)
 		}
 	}
@@ -118,7 +119,8 @@ func TestCheckOwn(t *testing.T) {
 // TestOutsideHome: a world may surround the program's state, and not lie in it.
 func TestOutsideHome(t *testing.T) {
 	root := t.TempDir()
-	h := Home{State: filepath.Join(root, "home"), Data: filepath.Join(root, "gone"), Config: filepath.Join(root, "home")}
+	h := Home{State: filepath.Join(root, "home"), Data: filepath.Join(root, "gone"),
+		Config: filepath.Join(root, "home")}
 	if err := os.Mkdir(h.State, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,8 @@ func TestOutsideHome(t *testing.T) {
 func TestSubagentIDs(t *testing.T) {
 	for _, parent := range []string{"t", strings.Repeat("x", 74), strings.Repeat("x", 80), strings.Repeat("x", 73) + ".y"} {
 		id := SubagentID(parent, 12345)
-		if err := CheckTaskID(id); err != nil || !strings.HasSuffix(id, ".12345") || !strings.HasPrefix(parent, strings.TrimSuffix(id, ".12345")) {
+		if err := CheckTaskID(id); err != nil || !strings.HasSuffix(id, ".12345") ||
+			!strings.HasPrefix(parent, strings.TrimSuffix(id, ".12345")) {
 			t.Errorf("%s: %s, %v", parent, id, err)
 		}
 	}
@@ -156,7 +159,8 @@ func TestCheckParent(t *testing.T) {
 		"a subagent's":          {op.TaskOpened{Parent: &op.Parent{Task: "p"}}, ErrSubagent},
 		"an imported session's": {op.TaskOpened{Origin: &op.Origin{Agent: "a", File: "f"}}, ErrImported},
 	} {
-		if err := CheckParent(&state.State{Opened: tt.opened}); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+		if err := CheckParent(&state.State{Opened: tt.opened}); !errors.Is(err, tt.want) ||
+			(err == nil) != (tt.want == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

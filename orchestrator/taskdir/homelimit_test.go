@@ -11,7 +11,8 @@ func TestSnapshotLimits(t *testing.T) {
 		"9223372036854775807": math.MaxInt64, "9007199254740991K": 9007199254740991 << 10, "9007199254740992K": -2} {
 		for _, set := range []string{"ANAMNESIS_FILE_LIMIT", "ANAMNESIS_STORE_LIMIT"} {
 			file, store, err := SnapshotLimits(func(name string) string { return map[string]string{set: text}[name] })
-			if (err != nil) != (want == -2) || err == nil && (file+store != want || set == "ANAMNESIS_FILE_LIMIT" && store != 0) {
+			if (err != nil) != (want == -2) ||
+				err == nil && (file+store != want || set == "ANAMNESIS_FILE_LIMIT" && store != 0) {
 				t.Errorf("%s=%q: %d, %d, %v; want %d", set, text, file, store, err, want)
 			}
 		}

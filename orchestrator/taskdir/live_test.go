@@ -47,7 +47,8 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 	for _, dir := range []string{held, link, root, filepath.Join(root, "a"), filepath.Join(held, "in"), filepath.Join(held, "in", "side"), filepath.Join(link, "in")} {
 		_, err := HoldDir(h, dir, "second", "")
 		var busy *BusyError
-		if !errors.As(err, &busy) || busy.Task != "first" || busy.PID != os.Getpid() || !strings.Contains(err.Error(), "task first (pid ") {
+		if !errors.As(err, &busy) || busy.Task != "first" || busy.PID != os.Getpid() ||
+			!strings.Contains(err.Error(), "task first (pid ") {
 			t.Errorf("%s: %v, want busy with task first", dir, err)
 		}
 	}
@@ -92,7 +93,8 @@ func TestHoldAcrossHomes(t *testing.T) {
 	for _, at := range []string{dir, sub, filepath.Dir(dir)} {
 		_, held := HoldDir(two, at, "t", "")
 		for _, err := range []error{held, two.CheckFree(at)} {
-			if busy := (*BusyError)(nil); !errors.As(err, &busy) || busy.Task != "t" || !strings.Contains(err.Error(), "task t of another home, "+one.State) {
+			if busy := (*BusyError)(nil); !errors.As(err, &busy) || busy.Task != "t" ||
+				!strings.Contains(err.Error(), "task t of another home, "+one.State) {
 				t.Errorf("%s: %v, want busy with a task of %s", at, err, one.State)
 			}
 		}
@@ -180,7 +182,8 @@ func TestNoAnswer(t *testing.T) {
 		done <- err
 	}()
 	err = Send(t.Context(), h, "t", Command{Verb: "jump", JumpRequested: op.JumpRequested{To: 1}})
-	if want := "task t did not answer; it may have taken it, or take it yet"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "task t did not answer; it may have taken it, or take it yet"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if err := <-done; err != nil {
@@ -246,7 +249,8 @@ func TestTaskIDs(t *testing.T) {
 func TestFindHome(t *testing.T) {
 	env := func(kv map[string]string) func(string) string { return func(k string) string { return kv[k] } }
 	h, err := FindHome(env(map[string]string{"HOME": "/h"}))
-	if err != nil || h.State != "/h/.local/state/anamnesis" || h.Data != "/h/.local/share/anamnesis" || h.Config != "/h/.config/anamnesis" {
+	if err != nil || h.State != "/h/.local/state/anamnesis" || h.Data != "/h/.local/share/anamnesis" ||
+		h.Config != "/h/.config/anamnesis" {
 		t.Errorf("defaults: %+v, %v", h, err)
 	}
 	h, err = FindHome(env(map[string]string{"HOME": "/h", "XDG_STATE_HOME": "/s", "XDG_DATA_HOME": "relative"}))

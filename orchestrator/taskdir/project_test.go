@@ -9,8 +9,8 @@ import (
 	"anamnesis/worldstate"
 )
 
-// TestProject: a project has the tasks below the top of its repository, those of worktrees that were made of it and those of
-// other clones of the same remote. A directory in no repository has the tasks in it.
+// TestProject: a project has the tasks below the top of its repository, those of worktrees that were made of it and
+// those of other clones of the same remote. A directory in no repository has the tasks in it.
 func TestProject(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -31,7 +31,8 @@ func TestSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := Command{Verb: "jump", Text: "text", From: "here", JumpRequested: op.JumpRequested{To: 3, Reason: "r"}}
-	if err := Send(t.Context(), h, "t", sent); err != nil || got.Verb != sent.Verb || got.Text != sent.Text || got.From != sent.From || got.To != 3 || got.Reason != "r" {
+	if err := Send(t.Context(), h, "t", sent); err != nil || got.Verb != sent.Verb || got.Text != sent.Text ||
+		got.From != sent.From || got.To != 3 || got.Reason != "r" {
 		t.Errorf("sent %+v, %v; arrived %+v", sent, err, got)
 	}
 	other := errors.New("other")
@@ -44,7 +45,8 @@ func TestSend(t *testing.T) {
 		}
 	}
 	answer, got = nil, Command{}
-	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: strings.Repeat("x", maxCommandBytes)}); err == nil || got.Verb != "" {
+	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: strings.Repeat("x", maxCommandBytes)}); err == nil ||
+		got.Verb != "" {
 		t.Errorf("a command that is too long: %v", err)
 	}
 	stop()

@@ -152,7 +152,10 @@ func TestNewRegistryRefuses(t *testing.T) {
 
 // The pattern of a text counts as well.
 func TestValidatePattern(t *testing.T) {
-	r, err := tool.NewRegistry(stub{Name: "A", Schema: tool.Params(tool.Param{Name: "x", Schema: &jsonschema.Schema{Type: "string", Pattern: "^a+$"}})})
+	r, err := tool.NewRegistry(stub{
+		Name:   "A",
+		Schema: tool.Params(tool.Param{Name: "x", Schema: &jsonschema.Schema{Type: "string", Pattern: "^a+$"}}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

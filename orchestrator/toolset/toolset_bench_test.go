@@ -31,7 +31,8 @@ func (s *source) Tools(context.Context) tool.Offer { return s.Offer }
 func BenchmarkOfferTools(b *testing.B) {
 	src := &source{}
 	for i := range 1_000 {
-		src.Offer.Tools = append(src.Offer.Tools, named{fmt.Sprintf("tool_%d", i), "Does one of a thousand things, and says so in a sentence or two."})
+		src.Offer.Tools = append(src.Offer.Tools,
+			named{fmt.Sprintf("tool_%d", i), "Does one of a thousand things, and says so in a sentence or two."})
 	}
 	counter, err := tokens.ForEncoding(tokens.Fallback)
 	if err != nil {

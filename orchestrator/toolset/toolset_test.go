@@ -20,7 +20,10 @@ import (
 type speaking struct{ name, about, says string }
 
 func (n speaking) Spec() tool.Spec {
-	return tool.Spec{Name: n.name, Description: n.about, Schema: &jsonschema.Schema{Type: "object"}, ReadOnly: strings.HasPrefix(n.name, "Read")}
+	return tool.Spec{
+		Name: n.name, Description: n.about, Schema: &jsonschema.Schema{Type: "object"},
+		ReadOnly: strings.HasPrefix(n.name, "Read"),
+	}
 }
 
 func (n speaking) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) {
@@ -109,8 +112,12 @@ func TestOffered(t *testing.T) {
 
 // TestRefresh: tools of sources come and go; the model is told of changes but for the first tools.
 func TestRefresh(t *testing.T) {
-	src := &changing{offer: tool.Offer{Version: 1, Tools: []tool.Tool{speaking{name: "mcp__a"}, speaking{name: "Bash"}, speaking{name: "mcp__no"}}, News: []string{"a \n line"}}}
-	s := made(t, Options{Own: own(t, "Bash"), Sources: []tool.Source{src}, Agent: &op.Agent{ExcludeTools: []string{"*__no"}}})
+	src := &changing{offer: tool.Offer{
+		Version: 1, Tools: []tool.Tool{speaking{name: "mcp__a"}, speaking{name: "Bash"}, speaking{name: "mcp__no"}},
+		News: []string{"a \n line"},
+	}}
+	s := made(t,
+		Options{Own: own(t, "Bash"), Sources: []tool.Source{src}, Agent: &op.Agent{ExcludeTools: []string{"*__no"}}})
 	refresh := func(when, want, news string) {
 		t.Helper()
 		lines, err := s.Refresh(t.Context())
@@ -136,7 +143,8 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("without sources: %q, %v", news, err)
 	}
 	broken := errors.New("no sandbox")
-	s = made(t, Options{Sources: []tool.Source{src}, Sandbox: func(context.Context) (*guard.Sandbox, error) { return nil, broken }})
+	s = made(t, Options{Sources: []tool.Source{src},
+		Sandbox: func(context.Context) (*guard.Sandbox, error) { return nil, broken }})
 	if _, err := s.Refresh(t.Context()); !errors.Is(err, broken) || s.Asked() {
 		t.Errorf("without a sandbox: %v, %s", err, fmt.Sprint(s.Asked()))
 	}

@@ -66,7 +66,8 @@ func TestAdopt(t *testing.T) {
 			}
 			if tt.want {
 				o, err := p.Op(changes[0])
-				if b := o.Body.(*op.WorldChanged); err != nil || b.By != state.ChangedUnknown || len(b.Changed) != 1 || b.From == b.To {
+				if b := o.Body.(*op.WorldChanged); err != nil || b.By != state.ChangedUnknown || len(b.Changed) != 1 ||
+					b.From == b.To {
 					t.Errorf("recorded %+v, %v", b, err)
 				}
 			}
@@ -225,7 +226,8 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	commits, overcome, err := workspace.Commits(p.Journal.Log(), p.State(), nil)
-	if err != nil || overcome != "" || len(commits) != 4 || commits[1] != first.Commit || commits[2] != first.Commit || commits[3] != "" {
+	if err != nil || overcome != "" || len(commits) != 4 || commits[1] != first.Commit || commits[2] != first.Commit ||
+		commits[3] != "" {
 		t.Errorf("commits %q, %q, %v", commits, overcome, err)
 	}
 	for id, want := range map[int]bool{-1: false, 0: false, 1: true, 2: true, 3: true, 4: false} {

@@ -23,7 +23,8 @@ type bundleTest struct {
 func (b *bundleTest) sh(dir, line string) string {
 	b.Helper()
 	cmd := exec.Command("sh", "-euc", line)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@a")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@a")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		b.Fatalf("%s: %v\n%s", line, err, out)
@@ -110,7 +111,8 @@ func TestBundle(t *testing.T) {
 				t.Fatalf("references %q, want %q; %+v", got, tt.want, seen)
 			}
 			if tt.want != "" {
-				b.sh(b.other, "git rev-list --objects --all >/dev/null; test $(git rev-parse refs/anamnesis/t/"+strings.Fields(tt.want)[0]+") = $(git -C "+b.Dir+" rev-parse "+strings.Fields(tt.want)[0]+")")
+				b.sh(b.other, "git rev-list --objects --all >/dev/null; test $(git rev-parse refs/anamnesis/t/"+
+					strings.Fields(tt.want)[0]+") = $(git -C "+b.Dir+" rev-parse "+strings.Fields(tt.want)[0]+")")
 			}
 		})
 	}
@@ -123,13 +125,15 @@ func TestBundleAgain(t *testing.T) {
 	b.record(false)
 	b.sh(b.Dir, "echo 2 >a; git commit -qam two")
 	first := b.record(true)
-	b.sh(b.Dir, "git config core.compression 0; head -c 68000000 /dev/urandom >large; git add large; git commit -qm large")
+	b.sh(b.Dir,
+		"git config core.compression 0; head -c 68000000 /dev/urandom >large; git add large; git commit -qm large")
 	if seen := b.record(true); seen.Bundle != "" || !strings.Contains(seen.Unbundled, "they exceed 64 MiB; push them") {
 		t.Errorf("too large: %+v", seen)
 	}
 	b.sh(b.Dir, "git reset -q --hard HEAD~1; echo 3 >a; git commit -qam three")
 	second := b.record(true)
-	if got := b.fetched(first) + " " + b.fetched(second); got != "refs/heads/main refs/heads/main" || first.Bundle >= second.Bundle {
+	if got := b.fetched(first) + " " + b.fetched(second); got != "refs/heads/main refs/heads/main" ||
+		first.Bundle >= second.Bundle {
 		t.Errorf("%q, bundles %s and %s", got, first.Bundle, second.Bundle)
 	}
 	if got := b.sh(b.other, "git log --format=%s refs/anamnesis/t/refs/heads/main"); got != "three\ntwo\none" {

@@ -29,7 +29,8 @@ func TestDirGone(t *testing.T) {
 		"dir": {}, "link": {}, "missing": {gone: true}, "dangling": {err: "dangling link"}, "file": {err: "a file is in"}, "loop": {err: "loop"},
 	} {
 		gone, err := DirGone("t", at(name))
-		if gone != tt.gone || (err == nil) != (tt.err == "") || err != nil && (!errors.Is(err, ErrNoDirectory) || !strings.Contains(err.Error(), tt.err)) {
+		if gone != tt.gone || (err == nil) != (tt.err == "") ||
+			err != nil && (!errors.Is(err, ErrNoDirectory) || !strings.Contains(err.Error(), tt.err)) {
 			t.Errorf("%s: gone %v, %v", name, gone, err)
 		}
 		if err := WantDir("t", at(name)); errors.Is(err, ErrNoDirectory) != (tt.gone || tt.err != "") {
@@ -56,7 +57,8 @@ func TestLocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := taskdir.Home{State: filepath.Join(root, "home"), Data: filepath.Join(root, "home"), Config: filepath.Join(root, "home")}
+	h := taskdir.Home{State: filepath.Join(root, "home"), Data: filepath.Join(root, "home"),
+		Config: filepath.Join(root, "home")}
 	dir, other, link := filepath.Join(root, "dir"), filepath.Join(root, "other"), filepath.Join(root, "link")
 	for _, d := range []string{h.State, dir, other} {
 		if err := os.Mkdir(d, 0o755); err != nil {
@@ -87,7 +89,9 @@ func TestLocate(t *testing.T) {
 		if !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err == nil && (st.Opened.Dir != tt.want || tt.named != "" && (st.Opened.Store != here || !slices.Equal(st.Moved, tt.moved))) {
+		if err == nil &&
+			(st.Opened.Dir != tt.want ||
+				tt.named != "" && (st.Opened.Store != here || !slices.Equal(st.Moved, tt.moved))) {
 			t.Errorf("%s: %s, store %s, moved %q", name, st.Opened.Dir, st.Opened.Store, st.Moved)
 		}
 	}
@@ -116,7 +120,8 @@ func TestWhichChanges(t *testing.T) {
 	if got := names(onlyPaths(list("a", "b"), []string{"b"})); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("only b: %q", got)
 	}
-	skips := Unreadable([]worldstate.Skip{{Path: "a", Reason: "kept"}}, []worldstate.Skip{{Path: "b", Reason: "mode"}, {Path: "a", Reason: "mode"}})
+	skips := Unreadable([]worldstate.Skip{{Path: "a", Reason: "kept"}},
+		[]worldstate.Skip{{Path: "b", Reason: "mode"}, {Path: "a", Reason: "mode"}})
 	if got := fmt.Sprint(skips); len(skips) != 2 || skips[0].Reason != "kept" || skips[1].Path != "b" {
 		t.Errorf("stay: %s", got)
 	}
@@ -144,7 +149,8 @@ func TestBaseOf(t *testing.T) {
 		err     error
 		corrupt bool
 	}{{worldstate.ErrUnknown, true}, {worldstate.ErrCorrupt, true}, {os.ErrPermission, false}} {
-		if err := NotRestorable(3, tt.err); !errors.Is(err, tt.err) || errors.Is(err, worldstate.ErrCorrupt) != tt.corrupt {
+		if err := NotRestorable(3, tt.err); !errors.Is(err, tt.err) ||
+			errors.Is(err, worldstate.ErrCorrupt) != tt.corrupt {
 			t.Errorf("%v: %v", tt.err, err)
 		}
 	}
@@ -162,7 +168,10 @@ func TestBaseOf(t *testing.T) {
 func TestIgnoredGone(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "back"), "x")
-	got := IgnoredGone(dir, []op.Op{{Body: &op.WorldSaved{IgnoredGone: []string{"z", "back"}}}, {Body: &op.UserSaid{}}, {Body: &op.WorldSaved{IgnoredGone: []string{"a", "z"}}}})
+	got := IgnoredGone(dir, []op.Op{
+		{Body: &op.WorldSaved{IgnoredGone: []string{"z", "back"}}}, {Body: &op.UserSaid{}},
+		{Body: &op.WorldSaved{IgnoredGone: []string{"a", "z"}}},
+	})
 	if !slices.Equal(got, []string{"a", "z"}) {
 		t.Errorf("gone %q", got)
 	}

@@ -23,11 +23,13 @@ func TestFillNamesLostCalls(t *testing.T) {
 	call := func(id string) {
 		t.Helper()
 		args := `{"command":"make ` + id + `"}`
-		record(&op.ToolCalled{Call: id, Name: "Bash", Args: args, Changes: true}, &op.ToolReturned{Call: id, Name: "Bash"})
+		record(&op.ToolCalled{Call: id, Name: "Bash", Args: args, Changes: true},
+			&op.ToolReturned{Call: id, Name: "Bash"})
 	}
 	step := func(id string) {
 		t.Helper()
-		record(&op.ModelAsked{LastSeq: p.State().Last}, &op.ModelReplied{Calls: []op.Call{{ID: id, Name: "Bash", Args: `{"command":"make ` + id + `"}`}}})
+		record(&op.ModelAsked{LastSeq: p.State().Last},
+			&op.ModelReplied{Calls: []op.Call{{ID: id, Name: "Bash", Args: `{"command":"make ` + id + `"}`}}})
 		call(id)
 	}
 	save := func(text string) {
@@ -57,7 +59,8 @@ func TestFillNamesLostCalls(t *testing.T) {
 	step("left")
 	told("before its snapshot", "left")
 	save("two")
-	record(&op.JumpRequested{To: 1}, &op.JumpIntended{From: 2, To: 1, Backward: true}, &op.JumpDone{From: 2, To: 1, Backward: true})
+	record(&op.JumpRequested{To: 1}, &op.JumpIntended{From: 2, To: 1, Backward: true},
+		&op.JumpDone{From: 2, To: 1, Backward: true})
 	told("after a jump")
 	step("last")
 	told("after a jump and a call", "last")

@@ -90,12 +90,14 @@ func TestSaveStep(t *testing.T) {
 			}
 			b := o.Body.(*op.WorldSaved)
 			if tt.err != "" {
-				if !strings.Contains(b.Error, tt.err) || b.Commit != "" || b.Gone != tt.gone || !strings.Contains(b.Mark, "without checkpoint") {
+				if !strings.Contains(b.Error, tt.err) || b.Commit != "" || b.Gone != tt.gone ||
+					!strings.Contains(b.Mark, "without checkpoint") {
 					t.Errorf("%+v, want the error %q", b, tt.err)
 				}
 				return
 			}
-			if b.Error != "" || b.Commit == "" || b.Mark != "[mark]" || !slices.Equal(b.Changed, tt.end.Changed) || b.NChanged != tt.end.NChanged || b.Mixed != tt.end.Mixed || b.Unobserved != tt.end.Unobserved {
+			if b.Error != "" || b.Commit == "" || b.Mark != "[mark]" || !slices.Equal(b.Changed, tt.end.Changed) ||
+				b.NChanged != tt.end.NChanged || b.Mixed != tt.end.Mixed || b.Unobserved != tt.end.Unobserved {
 				t.Errorf("%+v, want %+v", b, tt.end)
 			}
 			changes := p.State().World.Changes[before:]
@@ -104,7 +106,8 @@ func TestSaveStep(t *testing.T) {
 			}
 			if tt.by != "" {
 				o, err := p.Op(changes[0])
-				if c := o.Body.(*op.WorldChanged); err != nil || c.By != tt.by || !slices.Equal(c.Changed, []string{"f"}) || c.From == c.To {
+				if c := o.Body.(*op.WorldChanged); err != nil || c.By != tt.by ||
+					!slices.Equal(c.Changed, []string{"f"}) || c.From == c.To {
 					t.Errorf("%+v, %v; want by %s", c, err, tt.by)
 				}
 			}

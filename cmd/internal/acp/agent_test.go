@@ -27,11 +27,14 @@ type window struct {
 	shown []string
 }
 
-func (w *window) RequestPermission(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+func (w *window) RequestPermission(ctx context.Context, r sdk.RequestPermissionRequest) (
+	sdk.RequestPermissionResponse, error) {
 	w.asked <- r
 	select {
 	case id := <-w.answers:
-		return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(id))}, nil
+		return sdk.RequestPermissionResponse{
+			Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(id)),
+		}, nil
 	case <-ctx.Done():
 		return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
 	}
@@ -122,8 +125,10 @@ func TestAgent(t *testing.T) {
 	if err := os.WriteFile(file, []byte(play), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis"), "PATH": os.Getenv("PATH")}
-	svc, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
+	env := map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis"),
+		"PATH": os.Getenv("PATH")}
+	svc, err := session.New(
+		session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +163,8 @@ func TestAgent(t *testing.T) {
 	id := s.SessionId
 	prompt := func(text string) sdk.StopReason {
 		t.Helper()
-		r, err := conn.Prompt(t.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)}})
+		r, err := conn.Prompt(t.Context(),
+			sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,9 +195,12 @@ func TestAgent(t *testing.T) {
 		t.Errorf("the turn ended with %s", why)
 	}
 	holds("one\n")
-	has(w.took(), "mode: ask", "I write it.", "call: edit WriteFile(a.txt) pending", "plan: write in_progress", `completed diff a.txt: "one\n"`,
+	has(w.took(), "mode: ask", "I write it.", "call: edit WriteFile(a.txt) pending", "plan: write in_progress",
+		`completed diff a.txt: "one\n"`,
 		"call: execute Bash(cat a.txt; exit 3)", "update: failed", "[exit 3]", "agent: It is written.")
-	if q := <-w.asked; len(q.ToolCall.Content) != 1 || q.ToolCall.Content[0].Diff == nil || !slices.ContainsFunc(q.Options, func(o sdk.PermissionOption) bool { return o.Kind == sdk.PermissionOptionKindRejectOnce }) {
+	if q := <-w.asked; len(q.ToolCall.Content) != 1 || q.ToolCall.Content[0].Diff == nil ||
+		!slices.ContainsFunc(q.Options,
+			func(o sdk.PermissionOption) bool { return o.Kind == sdk.PermissionOptionKindRejectOnce }) {
 		t.Errorf("asked without the change: %+v", q)
 	}
 	<-w.asked
@@ -237,7 +246,8 @@ func TestAgent(t *testing.T) {
 	w, conn, end = begin()
 	defer end()
 	list, err := conn.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: &dir})
-	if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id || *list.Sessions[0].Title != "Write a.txt." {
+	if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id ||
+		*list.Sessions[0].Title != "Write a.txt." {
 		t.Fatalf("listed %+v, %v", list.Sessions, err)
 	}
 	if _, err := conn.Prompt(t.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock("x")}}); err == nil || !strings.Contains(err.Error(), "load or resume it first") {
@@ -246,7 +256,8 @@ func TestAgent(t *testing.T) {
 	if _, err := conn.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: dir, McpServers: []sdk.McpServer{}}); err != nil {
 		t.Fatal(err)
 	}
-	has(w.took(), "user: Write a.txt.", "agent: I write it.", "call: edit WriteFile(a.txt)", "update: completed", "agent: It is written.", "user: Once more.", "jump from step")
+	has(w.took(), "user: Write a.txt.", "agent: I write it.", "call: edit WriteFile(a.txt)", "update: completed",
+		"agent: It is written.", "user: Once more.", "jump from step")
 	if _, err := conn.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: dir}); err != nil {
 		t.Fatal(err)
 	}

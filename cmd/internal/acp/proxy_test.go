@@ -165,7 +165,8 @@ func start(t *testing.T) *proxied {
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
-	places := &install.Places{Home: home, State: svc.Home.State, Data: env["ANAMNESIS_HOME"], Program: "/bin/anamnesis", Getenv: getenv}
+	places := &install.Places{Home: home, State: svc.Home.State, Data: env["ANAMNESIS_HOME"], Program: "/bin/anamnesis",
+		Getenv: getenv}
 	go func() {
 		ended <- Run(t.Context(), svc, nil, places, []string{os.Args[0]}, inRead, outWrite, os.Stderr)
 		outWrite.Close()
@@ -239,7 +240,8 @@ func TestProxy(t *testing.T) {
 		if strings.Contains(line, "/jump") || strings.Contains(line, "/cards") {
 			t.Errorf("a command reached the agent: %s", line)
 		}
-		if strings.Contains(line, "Go on.") && (!strings.Contains(line, "lib is needed") || !strings.Contains(line, "lib/x")) {
+		if strings.Contains(line, "Go on.") &&
+			(!strings.Contains(line, "lib is needed") || !strings.Contains(line, "lib/x")) {
 			t.Errorf("the agent is not told of the jump: %s", line)
 		}
 	}
@@ -276,7 +278,8 @@ func TestAnnounced(t *testing.T) {
 	e.say(ask, 2, "Announce it.")
 	e.until(`"id":2,`)
 	e.say(ask, 3, "/timeline")
-	if text := e.until(`"id":3,`); !strings.Contains(text, "● 1  Bash(make one)") || !strings.Contains(text, "● 2  Bash(make two)") {
+	if text := e.until(`"id":3,`); !strings.Contains(text, "● 1  Bash(make one)") ||
+		!strings.Contains(text, "● 2  Bash(make two)") {
 		t.Errorf("timeline: %s", text)
 	}
 	e.close()
@@ -306,7 +309,8 @@ func TestUnchanged(t *testing.T) {
 
 // TestForwards: where nothing can be recorded, the agent runs all the same.
 func TestForwards(t *testing.T) {
-	const in = `{ "id":1, "method":"session/new", "params":{"cwd":"/p", "mcpServers":[]} }` + "\nno message, no end of line"
+	const in = `{ "id":1, "method":"session/new", "params":{"cwd":"/p", "mcpServers":[]} }` +
+		"\nno message, no end of line"
 	var out, stderr strings.Builder
 	if err := Run(t.Context(), nil, nil, nil, []string{"sh", "-c", "cat; echo told >&2"}, strings.NewReader(in), &out, &stderr); err != nil || out.String() != in || stderr.String() != "told\n" {
 		t.Errorf("%v: %q, %q", err, out.String(), stderr.String())
@@ -320,7 +324,8 @@ func TestForwards(t *testing.T) {
 // twice.
 func TestHooked(t *testing.T) {
 	env := map[string]string{"HOME": t.TempDir(), "ANAMNESIS_HOME": t.TempDir()}
-	svc, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
+	svc, err := session.New(
+		session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
 	if err != nil {
 		t.Fatal(err)
 	}

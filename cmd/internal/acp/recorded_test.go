@@ -34,7 +34,8 @@ func newReplay(t *testing.T) *replay {
 		t.Fatal(err)
 	}
 	env := map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}
-	svc, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
+	svc, err := session.New(
+		session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ func (r *replay) say(from, line string) {
 // begin begins a session whose answer to session/new has more fields.
 func (r *replay) begin(more string) {
 	r.Helper()
-	r.say("editor", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":%q,"mcpServers":[]}}`, r.dir))
+	r.say("editor",
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":%q,"mcpServers":[]}}`, r.dir))
 	r.say("agent", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-1"`+more+`}}`)
 	r.say("editor", fmt.Sprintf(ask, 2, "Make it pass."))
 }
@@ -75,8 +77,8 @@ func (r *replay) update(text string) {
 // end ends the turn.
 func (r *replay) end() { r.say("agent", `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`) }
 
-// calls lists what was recorded: each call with its exit code, ! for a failure, / for a refusal and ? for an outcome that
-// was not reported; and the answer. model is the session's.
+// calls lists what was recorded: each call with its exit code, ! for a failure, / for a refusal and ? for an outcome
+// that was not reported; and the answer. model is the session's.
 func (r *replay) calls() (list []string, answer, model string, results []op.ToolReturned) {
 	r.Helper()
 	args := map[string]string{}
@@ -118,7 +120,8 @@ func (r *replay) calls() (list []string, answer, model string, results []op.Tool
 // TestRecordedEditors plays what was said between an editor and five agents. All of them worked at one
 // task, but not all of them say how a command ended.
 func TestRecordedEditors(t *testing.T) {
-	dir := filepath.Join(cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "..", "shared", "data")), "agents", "acp")
+	dir := filepath.Join(cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"),
+		filepath.Join("..", "..", "..", "..", "shared", "data")), "agents", "acp")
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("ANAMNESIS_CI") != "" {
 			t.Fatalf("CI must have the recorded sessions: %v", err)
@@ -162,8 +165,10 @@ func TestRecordedEditors(t *testing.T) {
 			r.say(l.Dir, line)
 		}
 		list, answer, model, _ := r.calls()
-		got := strings.NewReplacer("python3 test_totals.py", "TEST", "echo note > NOTES.md", "NOTE").Replace(strings.Join(list, " "))
-		if got != want.calls || answer != "The total is a Decimal string now; the test passes." && answer != "All done." || model != want.model {
+		got := strings.NewReplacer("python3 test_totals.py", "TEST", "echo note > NOTES.md",
+			"NOTE").Replace(strings.Join(list, " "))
+		if got != want.calls || answer != "The total is a Decimal string now; the test passes." &&
+			answer != "All done." || model != want.model {
 			t.Errorf("%s with %s: %s: %q; want %s", agent, model, got, answer, want)
 		}
 	}
@@ -235,7 +240,8 @@ func TestReported(t *testing.T) {
 // before the former.
 func TestEditorModel(t *testing.T) {
 	option := func(id, value string) string {
-		return `"configOptions":[{"id":"mode","category":"mode","currentValue":"auto"},{"id":"` + id + `","category":"model","currentValue":` + value + `}]`
+		return `"configOptions":[{"id":"mode","category":"mode","currentValue":"auto"},{"id":"` + id +
+			`","category":"model","currentValue":` + value + `}]`
 	}
 	use := func(text string) string {
 		return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":` + text + `}}`

@@ -43,13 +43,15 @@ func TestAdd(t *testing.T) {
 	if err != nil || err2 != nil || len(revs) != 1 || len(more) != 1 || revs[0].ID != more[0].ID {
 		t.Errorf("not one commit: %+v %+v", revs, more)
 	}
-	tagged := file("tagged.md", strings.Replace(strings.ReplaceAll(plain, "TOPIC", "a"), "topic:", "tags: [x]\ntopic:", 1))
+	tagged := file("tagged.md",
+		strings.Replace(strings.ReplaceAll(plain, "TOPIC", "a"), "topic:", "tags: [x]\ntopic:", 1))
 	faulty := file("faulty.md", "---\ntype: knowledge_card\ntopic:\n---\n- **Issue**: i\n")
 	added, failed = d.Add(t.Context(), store, []string{tagged, faulty, filepath.Join(dir, "none.md")})
 	if len(added) != 1 || added[0].Created {
 		t.Errorf("a known text with other tags: %+v", added)
 	}
-	if len(failed) != 2 || !strings.Contains(failed[0].Error(), faulty+":3: topic is empty") || !strings.Contains(failed[1].Error(), "none.md does not exist") {
+	if len(failed) != 2 || !strings.Contains(failed[0].Error(), faulty+":3: topic is empty") ||
+		!strings.Contains(failed[1].Error(), "none.md does not exist") {
 		t.Errorf("%v", failed)
 	}
 }

@@ -53,7 +53,8 @@ func TestOutcomeError(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || exit.Code(err) != row.code || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "correct the key") != strings.Contains(row.want, "correct the key") {
+		if err == nil || exit.Code(err) != row.code || !strings.Contains(err.Error(), row.want) ||
+			strings.Contains(err.Error(), "correct the key") != strings.Contains(row.want, "correct the key") {
 			t.Errorf("%s: %v (%d), want %q (%d)", name, err, exit.Code(err), row.want, row.code)
 		}
 	}
@@ -61,7 +62,10 @@ func TestOutcomeError(t *testing.T) {
 
 // TestAnnounce: what is about to run is said on standard error, unless only the answer or JSON is wanted.
 func TestAnnounce(t *testing.T) {
-	info := session.Info{Task: "t", Agent: "default", Model: "script:/x/m.yaml", EAS: 8000, EASFrom: "table", Approval: "ask", Dir: t.TempDir(), Banner: "a banner", Notice: "a notice", Warnings: []string{"a warning"}}
+	info := session.Info{
+		Task: "t", Agent: "default", Model: "script:/x/m.yaml", EAS: 8000, EASFrom: "table", Approval: "ask",
+		Dir: t.TempDir(), Banner: "a banner", Notice: "a notice", Warnings: []string{"a warning"},
+	}
 	for name, row := range map[string]struct {
 		how    Show
 		agent  string
@@ -79,7 +83,8 @@ func TestAnnounce(t *testing.T) {
 		info.Agent = row.agent
 		c := &Console{In: strings.NewReader(""), Out: &out, Err: &said, Getenv: func(string) string { return "" }}
 		c.Announce(row.how, info, func(texts ...string) { warned = append(warned, texts...) })
-		if !strings.HasPrefix(said.String(), row.said) || row.how.Quiet && said.String() != row.said || row.said == "" && said.Len() > 0 || (out.Len() > 0) != row.answer {
+		if !strings.HasPrefix(said.String(), row.said) || row.how.Quiet && said.String() != row.said ||
+			row.said == "" && said.Len() > 0 || (out.Len() > 0) != row.answer {
 			t.Errorf("%s: said %q, printed %q", name, said.String(), out.String())
 		}
 		if list := strings.Join(warned, "|"); !strings.HasPrefix(list, "a warning|a notice") {
@@ -115,7 +120,8 @@ func TestStandardInput(t *testing.T) {
 			t.Errorf("%v is read: %v", in, got)
 		}
 	}
-	if !sameFile(one, two) || sameFile(one, null) || sameFile(one, io.Discard) || sameFile(io.Discard, one) || sameFile(io.Discard, io.Discard) {
+	if !sameFile(one, two) || sameFile(one, null) || sameFile(one, io.Discard) || sameFile(io.Discard, one) ||
+		sameFile(io.Discard, io.Discard) {
 		t.Error("files are not told apart")
 	}
 	for _, row := range []struct {
@@ -135,7 +141,10 @@ func TestStandardInput(t *testing.T) {
 // TestAsk: an answer is a line; without a terminal nobody is asked, and what was not asked is not agreed to.
 func TestAsk(t *testing.T) {
 	var said bytes.Buffer
-	c := &Console{In: strings.NewReader("  one \ntwo\nlast"), Out: &said, Err: &said, Getenv: func(string) string { return "xterm" }}
+	c := &Console{
+		In: strings.NewReader("  one \ntwo\nlast"), Out: &said, Err: &said,
+		Getenv: func(string) string { return "xterm" },
+	}
 	for _, want := range []string{"one", "two", "last", ""} {
 		if got, err := c.Ask(t.Context(), "which? "); got != want || err != nil {
 			t.Errorf("%q, %v, want %q", got, err, want)
@@ -160,7 +169,8 @@ func TestAsk(t *testing.T) {
 	if err := c.Confirm(t.Context(), "this", "so?", true); err != nil {
 		t.Error(err)
 	}
-	if err := c.Confirm(t.Context(), "this", "so?", false); exit.Code(err) != exit.Refused || !strings.Contains(err.Error(), "--yes approves what is shown\nthis: not approved") {
+	if err := c.Confirm(t.Context(), "this", "so?", false); exit.Code(err) != exit.Refused ||
+		!strings.Contains(err.Error(), "--yes approves what is shown\nthis: not approved") {
 		t.Errorf("unasked: %v", err)
 	}
 	for answer, want := range map[string]bool{"y": true, "Y": true, "YES": true, "": false, "n": false, "yess": false} {

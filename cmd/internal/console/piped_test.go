@@ -28,7 +28,8 @@ func TestPipedRequest(t *testing.T) {
 	} {
 		c := &Console{In: strings.NewReader(tt.in)}
 		got, err := c.withInput(t.Context(), tt.words, tt.words != "why?")
-		if got != tt.want || (err == nil) != (tt.refused == "") || err != nil && (!strings.Contains(err.Error(), tt.refused) || exit.Code(err) != exit.Usage) {
+		if got != tt.want || (err == nil) != (tt.refused == "") ||
+			err != nil && (!strings.Contains(err.Error(), tt.refused) || exit.Code(err) != exit.Usage) {
 			t.Errorf("%q with %.9q: %.40q, %v", tt.words, tt.in, got, err)
 		}
 	}
@@ -36,7 +37,8 @@ func TestPipedRequest(t *testing.T) {
 		in, out := io.Pipe()
 		var said bytes.Buffer
 		c := &Console{In: in, Err: &said, Out: &said}
-		if got, err := c.withInput(t.Context(), "why?", false); got != "why?" || err != nil || !strings.Contains(said.String(), "nothing came") {
+		if got, err := c.withInput(t.Context(), "why?", false); got != "why?" || err != nil ||
+			!strings.Contains(said.String(), "nothing came") {
 			t.Errorf("a silent input: %q, %v; said %q", got, err, said.String())
 		}
 		out.Close()

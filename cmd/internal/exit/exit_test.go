@@ -50,8 +50,8 @@ func TestWithoutSignal(t *testing.T) {
 	}
 }
 
-// TestInBucket: what a user is told to run about a task in a bucket names the bucket; a command that knows no buckets is
-// not named.
+// TestInBucket: what a user is told to run about a task in a bucket names the bucket; a command that knows no buckets
+// is not named.
 func TestInBucket(t *testing.T) {
 	for _, tt := range []struct {
 		err         error
@@ -64,7 +64,8 @@ func TestInBucket(t *testing.T) {
 		{remedy.With(taskdir.ErrNotLive, remedy.OtherModel, ""), "; --model names another", "; --model names another"},
 		{taskdir.ErrNotLive, "", ""},
 	} {
-		if here, got := Text(tt.err), TextOf(tt.err, "s3://b/p"); here != taskdir.ErrNotLive.Error()+tt.here || got != taskdir.ErrNotLive.Error()+tt.there {
+		if here, got := Text(tt.err), TextOf(tt.err, "s3://b/p"); here != taskdir.ErrNotLive.Error()+tt.here ||
+			got != taskdir.ErrNotLive.Error()+tt.there {
 			t.Errorf("%q and %q, want %q and %q", here, got, tt.here, tt.there)
 		}
 	}

@@ -23,7 +23,8 @@ import (
 // commands returns a root with a few commands.
 func commands() (root, run, jump, kb *cobra.Command) {
 	nothing := func(*cobra.Command, []string) {}
-	root = &cobra.Command{Use: "anamnesis", Args: Args(cobra.NoArgs), Run: nothing, SilenceErrors: true, SilenceUsage: true}
+	root = &cobra.Command{Use: "anamnesis", Args: Args(cobra.NoArgs), Run: nothing, SilenceErrors: true,
+		SilenceUsage: true}
 	run = &cobra.Command{Use: "run [REQUEST]", Args: Args(cobra.MaximumNArgs(1)), Run: nothing}
 	jump = &cobra.Command{Use: "jump TASK STEP", Args: Args(cobra.ExactArgs(2)), Run: nothing}
 	kb = &cobra.Command{Use: "kb", Args: Args(cobra.NoArgs), Run: nothing}
@@ -57,7 +58,8 @@ func TestArgs(t *testing.T) {
 		{kb, kb.Args, "serach", `kb: unknown command "serach"; did you mean search?`},
 	} {
 		err := row.check(row.cmd, strings.Fields(row.args))
-		if row.want == "" && err != nil || row.want != "" && (err == nil || err.Error() != row.want || Code(err) != Usage) {
+		if row.want == "" && err != nil ||
+			row.want != "" && (err == nil || err.Error() != row.want || Code(err) != Usage) {
 			t.Errorf("%s %q: %v, want %s", row.cmd.Name(), row.args, err, row.want)
 		}
 	}
@@ -100,7 +102,8 @@ func TestFlag(t *testing.T) {
 		run.Flags().Bool("git", false, "")
 		run.Flags().String("model", "", "")
 		err := Flag(run, run.ParseFlags([]string{arg}))
-		if !strings.Contains(err.Error(), want) || Code(err) != Usage || strings.Contains(want, "unknown") && strings.Contains(err.Error(), "did you mean") {
+		if !strings.Contains(err.Error(), want) || Code(err) != Usage ||
+			strings.Contains(want, "unknown") && strings.Contains(err.Error(), "did you mean") {
 			t.Errorf("%s: %v, want %s", arg, err, want)
 		}
 	}
@@ -109,7 +112,8 @@ func TestFlag(t *testing.T) {
 // TestStream: the error of a stream has its code and a remedy; another is left as it is.
 func TestStream(t *testing.T) {
 	for err, code := range map[error]int{opstream.ErrLocked: Refused, opstream.ErrCorrupt: Corrupt, opstream.ErrNotFound: Usage, opstream.ErrVersion: Usage} {
-		if got := Stream(fmt.Errorf("x: %w", err)); Code(got) != code || !errors.Is(got, err) || len(got.Error()) <= len("x: "+err.Error()+": ") {
+		if got := Stream(fmt.Errorf("x: %w", err)); Code(got) != code || !errors.Is(got, err) ||
+			len(got.Error()) <= len("x: "+err.Error()+": ") {
 			t.Errorf("%v, code %d", got, Code(got))
 		}
 	}

@@ -83,10 +83,15 @@ func players() []player {
 	return []player{{
 		agent: sessions.Claude, program: "claude", acp: []string{"claude-agent-acp"},
 		config: func(string) map[string]string {
-			return map[string]string{".claude/settings.json": "{\"permissions\": {\"allow\": [\"Bash\", \"Edit\", \"Read\"], \"defaultMode\": \"default\"}}\n"}
+			return map[string]string{
+				".claude/settings.json": "{\"permissions\": {\"allow\": [\"Bash\", \"Edit\", \"Read\"], \"defaultMode\": \"default\"}}\n",
+			}
 		},
 		env: func(url string) []string {
-			return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-mock", "ENABLE_TOOL_SEARCH=true", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
+			return []string{
+				"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-mock", "ENABLE_TOOL_SEARCH=true",
+				"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1",
+			}
 		},
 		args: []string{"--allowedTools", "Bash Edit Write Read mcp__anamnesis", "--model", "claude-sonnet-4-5", "-p"},
 		bash: func(command string) call {
@@ -104,7 +109,8 @@ func players() []player {
 		args: []string{"exec", "--json", "--dangerously-bypass-hook-trust", "--skip-git-repo-check"},
 		bash: shell, read: func(path string) call { return shell("cat " + path) },
 		edit: func(path, old, new string) call {
-			return shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: " + path + "\n@@\n-" + old + "\n+" + new + "\n*** End Patch\nEOF")
+			return shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: " + path + "\n@@\n-" + old + "\n+" +
+				new + "\n*** End Patch\nEOF")
 		},
 		jump: func(args object) call { return call{"jump_to_step", "mcp__anamnesis", args} }, steps: shellSteps,
 	}, {
@@ -116,7 +122,8 @@ func players() []player {
     "models": {"m1": {"name": "m1", "tool_call": true, "limit": {"context": 100000, "output": 8000}}}}}}`}
 		},
 		env: func(string) []string {
-			return []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
+			return []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
+				"OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
 		},
 		args: []string{"run", "-m", "mock/m1", "--format", "json"},
 		bash: func(command string) call {
@@ -127,7 +134,9 @@ func players() []player {
 	}, {
 		agent: sessions.Gemini, program: "gemini", acp: []string{"gemini", "--acp", "--skip-trust"},
 		config: func(string) map[string]string {
-			return map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}}`}
+			return map[string]string{
+				".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}}`,
+			}
 		},
 		env:  func(url string) []string { return []string{"GEMINI_API_KEY=mock", "GOOGLE_GEMINI_BASE_URL=" + url} },
 		args: []string{"--skip-trust", "--approval-mode", "yolo", "-o", "stream-json", "-m", "gemini-2.5-pro", "-p"},
@@ -136,7 +145,10 @@ func players() []player {
 		},
 		read: one(named("read_file", "file_path")),
 		edit: func(path, old, new string) call {
-			return call{name: "replace", args: object{"file_path": path, "instruction": "change it", "old_string": old, "new_string": new}}
+			return call{
+				name: "replace",
+				args: object{"file_path": path, "instruction": "change it", "old_string": old, "new_string": new},
+			}
 		},
 		jump: tool("mcp_anamnesis_jump_to_step"), steps: usualSteps,
 	}, {
@@ -147,7 +159,8 @@ func players() []player {
 		},
 		env:  func(string) []string { return []string{"KIMI_DISABLE_TELEMETRY=1", "KIMI_CODE_NO_AUTO_UPDATE=1"} },
 		args: []string{"--output-format", "stream-json", "-p"},
-		bash: one(named("Bash", "command")), read: one(named("Read", "path")), edit: three(named("Edit", "path", "old_string", "new_string")),
+		bash: one(named("Bash", "command")), read: one(named("Read", "path")),
+		edit: three(named("Edit", "path", "old_string", "new_string")),
 		jump: tool("mcp__anamnesis__jump_to_step"), steps: usualSteps,
 	}}
 }
@@ -167,7 +180,10 @@ func newStage(t *testing.T, p player, programs, bin, state, url string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{T: t, p: p, programs: programs, bin: bin, root: root, home: filepath.Join(root, "home"), state: state, world: filepath.Join(root, "project")}
+	s := &stage{
+		T: t, p: p, programs: programs, bin: bin, root: root, home: filepath.Join(root, "home"), state: state,
+		world: filepath.Join(root, "project"),
+	}
 	for name, text := range p.config(url) {
 		put(t, filepath.Join(s.home, filepath.FromSlash(name)), text)
 	}
@@ -189,7 +205,8 @@ func (s *stage) install(flags ...string) {
 		s.anamnesis("uninstall", string(p.agent), "--yes")
 		after := s.files()
 		for name, text := range before {
-			if p.agent != sessions.Codex && after[name] != text { // Codex notes trusted directories in its configuration
+			// Codex notes trusted directories in its configuration
+			if p.agent != sessions.Codex && after[name] != text {
 				t.Errorf("%s after uninstall: %q, was %q", name, after[name], text)
 			}
 		}
@@ -211,7 +228,8 @@ func (s *stage) project() {
 	if err := os.RemoveAll(s.world); err != nil {
 		s.Fatal(err)
 	}
-	put(s.T, filepath.Join(s.world, "check.sh"), "grep -qx right answer.txt && cat lib/data.txt && exit\necho \"check.sh:1: AssertionError: want right\"\nexit 1\n")
+	put(s.T, filepath.Join(s.world, "check.sh"),
+		"grep -qx right answer.txt && cat lib/data.txt && exit\necho \"check.sh:1: AssertionError: want right\"\nexit 1\n")
 	put(s.T, filepath.Join(s.world, "answer.txt"), "start\n")
 	put(s.T, filepath.Join(s.world, "lib", "data.txt"), "data\n")
 	put(s.T, filepath.Join(s.world, "notes.txt"), "notes\n")
@@ -229,7 +247,10 @@ func (s *stage) run(dir string, env []string, name string, args ...string) strin
 	if err := os.MkdirAll(temp, 0o700); err != nil {
 		s.Fatal(err)
 	}
-	cmd.Dir, cmd.Env = dir, append([]string{"HOME=" + s.home, "PATH=" + s.programs + ":" + os.Getenv("PATH"), "TERM=dumb", "TMPDIR=" + temp, "ANAMNESIS_HOME=" + s.state}, env...)
+	cmd.Dir, cmd.Env = dir, append([]string{
+		"HOME=" + s.home, "PATH=" + s.programs + ":" + os.Getenv("PATH"), "TERM=dumb", "TMPDIR=" + temp,
+		"ANAMNESIS_HOME=" + s.state,
+	}, env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second
@@ -254,7 +275,8 @@ func (s *stage) json(v any, args ...string) {
 // play has the agent answer a prompt, with its model playing a script.
 func (s *stage) play(url, prompt string) {
 	s.Helper()
-	s.out = s.run(s.world, s.p.env(url), filepath.Join(s.programs, s.p.program), append(slices.Clone(s.p.args), prompt)...)
+	s.out = s.run(s.world, s.p.env(url), filepath.Join(s.programs, s.p.program),
+		append(slices.Clone(s.p.args), prompt)...)
 }
 
 // task returns the one task that was recorded of the agent.
@@ -264,7 +286,8 @@ func (s *stage) task() string {
 	s.json(&tasks, "tasks", "--all")
 	tasks = slices.DeleteFunc(tasks, func(t struct{ ID, Agent string }) bool { return t.Agent != string(s.p.agent) })
 	if len(tasks) != 1 {
-		s.Fatalf("%d tasks of %s were recorded; %s", len(tasks), s.p.agent, get(s.T, filepath.Join(s.state, "beside", "errors.log")))
+		s.Fatalf("%d tasks of %s were recorded; %s", len(tasks), s.p.agent,
+			get(s.T, filepath.Join(s.state, "beside", "errors.log")))
 	}
 	return tasks[0].ID
 }
@@ -356,12 +379,16 @@ func TestEditor(t *testing.T) {
 			s.project()
 			s.p.agent = beside.ACP
 			m.script = s.script()
-			want, files := usualSteps, map[string]string{"answer.txt": "right\n", "lib/data.txt": "data\n", "notes.txt": "the user's\n"}
-			if p.agent == sessions.Codex { // in an editor it has its model review such a call, which the script does not play
-				m.script, want, files = append(m.script[:4], reply{text: "It does not work."}), append(slices.Clone(usualSteps[:4]), "answer"), nil
+			want, files := usualSteps,
+				map[string]string{"answer.txt": "right\n", "lib/data.txt": "data\n", "notes.txt": "the user's\n"}
+			// in an editor it has its model review such a call, which the script does not play
+			if p.agent == sessions.Codex {
+				m.script, want, files = append(m.script[:4],
+					reply{text: "It does not work."}), append(slices.Clone(usualSteps[:4]), "answer"), nil
 			}
 			command := bin + " acp proxy -- " + filepath.Join(programs, p.acp[0]) + " " + strings.Join(p.acp[1:], " ")
-			s.out = s.run(s.world, p.env(m.URL), filepath.Join(programs, "acpx"), "--agent", command, "--cwd", s.world, "--approve-all", "--format", "json", "exec", "Make 'sh check.sh' pass.")
+			s.out = s.run(s.world, p.env(m.URL), filepath.Join(programs, "acpx"), "--agent", command, "--cwd", s.world,
+				"--approve-all", "--format", "json", "exec", "Make 'sh check.sh' pass.")
 			task := s.task()
 			if got := s.steps(task); !slices.Equal(got, want) {
 				t.Errorf("steps %q, want %q", got, want)
@@ -392,7 +419,10 @@ func ownInEditor(t *testing.T, programs, bin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{T: t, programs: programs, bin: bin, root: root, home: filepath.Join(root, "home"), state: filepath.Join(root, "state"), world: filepath.Join(root, "project")}
+	s := &stage{
+		T: t, programs: programs, bin: bin, root: root, home: filepath.Join(root, "home"),
+		state: filepath.Join(root, "state"), world: filepath.Join(root, "project"),
+	}
 	put(t, filepath.Join(s.world, "start.txt"), "start\n")
 	play := filepath.Join(root, "play.yaml")
 	put(t, play, `name: editor
@@ -405,11 +435,15 @@ turns:
 	// agent: it is given again.
 	const again = `until "$@" >acpx.out 2>&1; do grep -q "Queue owner is shutting down" acpx.out || { cat acpx.out; exit 1; }; done; cat acpx.out`
 	acpx := func(words ...string) string {
-		common := []string{"-c", again, "sh", filepath.Join(programs, "acpx"), "--agent", bin + " acp --model script:" + play, "--cwd", s.world, "--approve-all", "--ttl", "1"}
+		common := []string{
+			"-c", again, "sh", filepath.Join(programs, "acpx"), "--agent", bin + " acp --model script:" + play,
+			"--cwd", s.world, "--approve-all", "--ttl", "1",
+		}
 		return s.run(root, nil, "sh", append(common, words...)...)
 	}
 	acpx("sessions", "new")
-	if out := acpx("Write it."); !strings.Contains(out, "It is written.") || get(t, filepath.Join(s.world, "made.txt")) != "made" {
+	if out := acpx("Write it."); !strings.Contains(out, "It is written.") ||
+		get(t, filepath.Join(s.world, "made.txt")) != "made" {
 		t.Errorf("acpx shows %s", out)
 	}
 	var tasks []struct{ ID string }
@@ -462,13 +496,15 @@ func TestAgents(t *testing.T) {
 			if strings.Count(m.requests[0], "Return the files of the directory to the end of a step") != 1 {
 				t.Error("the first request does not hold the tools of the MCP server") // but a name to search for
 			}
-			if week := s.anamnesis("doctor"); !strings.Contains(week, string(p.agent)+": ") || !strings.Contains(week, "this week: 1 session recorded, its model last called an Anamnesis tool on ") {
+			if week := s.anamnesis("doctor"); !strings.Contains(week, string(p.agent)+": ") ||
+				!strings.Contains(week, "this week: 1 session recorded, its model last called an Anamnesis tool on ") {
 				t.Errorf("doctor says %s", week)
 			}
 			if told := "lib/data.txt"; strings.Contains(m.requests[4], told) || !strings.Contains(m.requests[5], told) {
 				t.Errorf("the request after the jump does not tell what came back: %.2000s", m.requests[5])
 			}
-			if block := "[ANAMNESIS_BLOCK "; strings.Contains(m.requests[4], block) || !strings.Contains(m.requests[5], block) {
+			if block := "[ANAMNESIS_BLOCK "; strings.Contains(m.requests[4], block) ||
+				!strings.Contains(m.requests[5], block) {
 				t.Errorf("the request after the jump does not hold the block of its pass: %.2000s", m.requests[5])
 			}
 			if cut := strings.Contains(m.requests[5], "Clean up."); cut == (p.agent == sessions.OpenCode) {
@@ -509,8 +545,10 @@ func TestAgentsInTurn(t *testing.T) {
 		const head = "Earlier tasks in this repository (n of the tasks that tried):"
 		request := strings.ReplaceAll(m.requests[0], `\n`, "\n")
 		_, told, found := strings.Cut(request, head)
-		want := fmt.Sprintf("\nTests ran with: `./bin/test LABEL` (%d of %d).\nNot installed: `busted` (%d of %d).", i, i, i, i)
-		if i < 2 && strings.Contains(request, "bin/test") || i >= 2 && (!strings.HasPrefix(told, want) || strings.Count(request, head) != 1) {
+		want := fmt.Sprintf(
+			"\nTests ran with: `./bin/test LABEL` (%d of %d).\nNot installed: `busted` (%d of %d).", i, i, i, i)
+		if i < 2 && strings.Contains(request, "bin/test") ||
+			i >= 2 && (!strings.HasPrefix(told, want) || strings.Count(request, head) != 1) {
 			t.Errorf("%s, after %d other agents, is told %v: %.300q", p.agent, i, found, told)
 		} else if rest := strings.TrimPrefix(told, want); i >= 2 && !strings.ContainsAny(rest[:2], `"<`+"\n") {
 			t.Errorf("%s is told more: %.300q", p.agent, rest)
@@ -529,7 +567,8 @@ func TestAllowed(t *testing.T) {
 	ask := map[sessions.Agent][]string{ // opencode asks for nothing, and Kimi Code not without a terminal
 		sessions.Claude: {"--model", "claude-sonnet-4-5", "-p"},
 		sessions.Codex:  {"exec", "--json", "--dangerously-bypass-hook-trust", "--skip-git-repo-check"},
-		sessions.Gemini: {"--skip-trust", "--approval-mode", "default", "-o", "stream-json", "-m", "gemini-2.5-pro", "-p"},
+		sessions.Gemini: {"--skip-trust", "--approval-mode", "default", "-o", "stream-json", "-m",
+			"gemini-2.5-pro", "-p"},
 	}
 	for _, p := range players() {
 		for _, flags := range [][]string{nil, {"--allow-reads"}} {
@@ -548,7 +587,8 @@ func TestAllowed(t *testing.T) {
 					{text: "Back.", calls: []call{p.jump(object{"step": 0, "reason": "x"})}}, {text: "Done."}}
 				s.play(m.URL, "Look.")
 				all := strings.Join(m.requests, "\n")
-				if got, want := strings.Contains(all, "ops · at step 0"), flags != nil && p.agent == sessions.Claude || p.agent == sessions.Codex; got != want {
+				if got, want := strings.Contains(all, "ops · at step 0"), flags != nil && p.agent == sessions.Claude ||
+					p.agent == sessions.Codex; got != want {
 					t.Errorf("its model sees the timeline: %v, want %v", got, want)
 				}
 				if got, want := strings.Contains(all, "not jumped: step 0"), p.agent == sessions.Codex; got != want {
@@ -573,8 +613,10 @@ func TestFaults(t *testing.T) {
 	for _, p := range players() {
 		for name, fault := range faults {
 			t.Run(string(p.agent)+"/"+name, func(t *testing.T) {
-				m := newModel(t, []reply{{text: "I write it.", calls: []call{p.bash("echo ran >ran.txt")}}, {text: "Done."}})
-				s := newStage(t, p, programs, filepath.Join(t.TempDir(), "anamnesis"), filepath.Join(t.TempDir(), "state"), m.URL)
+				m := newModel(t,
+					[]reply{{text: "I write it.", calls: []call{p.bash("echo ran >ran.txt")}}, {text: "Done."}})
+				s := newStage(t, p, programs, filepath.Join(t.TempDir(), "anamnesis"),
+					filepath.Join(t.TempDir(), "state"), m.URL)
 				if err := os.Link(bin, s.bin); err != nil {
 					t.Fatal(err)
 				}
@@ -618,7 +660,8 @@ func TestContinue(t *testing.T) {
 	s := newStage(t, players()[0], programs, built(t), filepath.Join(t.TempDir(), "state"), m.URL)
 	s.install()
 	s.project()
-	m.script = append(s.script()[:4], reply{text: "It does not work."}, reply{text: "I will change the answer."}, reply{text: "I go on."})
+	m.script = append(s.script()[:4], reply{text: "It does not work."}, reply{text: "I will change the answer."},
+		reply{text: "I go on."})
 	s.play(m.URL, "Make 'sh check.sh' pass.")
 	const reason = "the cleaning deleted what the check needs"
 	said := s.anamnesis("jump", s.task(), "2", "--reason", reason, "--continue")
@@ -628,7 +671,8 @@ func TestContinue(t *testing.T) {
 		t.Fatalf("the model was asked %d times; %s", len(m.requests), commands)
 	}
 	for i, want := range []string{reason, "I will change the answer."} {
-		if r := m.requests[5+i]; !strings.Contains(r, want) || !strings.Contains(r, "Read the answer.") || strings.Contains(r, "Clean up.") {
+		if r := m.requests[5+i]; !strings.Contains(r, want) || !strings.Contains(r, "Read the answer.") ||
+			strings.Contains(r, "Clean up.") {
 			t.Errorf("request %d of the copy: %.3000s", i, r)
 		}
 	}
@@ -643,10 +687,12 @@ func TestPlan(t *testing.T) {
 	}
 	bin := built(t)
 	mode := map[sessions.Agent][]string{
-		sessions.Claude: {"--permission-mode", "plan"}, sessions.Codex: {"exec", "--sandbox", "read-only"}, sessions.OpenCode: {"run", "--agent", "plan"},
+		sessions.Claude: {"--permission-mode", "plan"}, sessions.Codex: {"exec", "--sandbox", "read-only"},
+		sessions.OpenCode: {"run", "--agent", "plan"},
 	}
 	refusal := map[sessions.Agent]string{
-		sessions.Claude: "Cannot call mcp__anamnesis__jump_to_step while in plan mode", sessions.Codex: "MCP tool call requires approval", sessions.OpenCode: "only dry_run is possible",
+		sessions.Claude: "Cannot call mcp__anamnesis__jump_to_step while in plan mode",
+		sessions.Codex:  "MCP tool call requires approval", sessions.OpenCode: "only dry_run is possible",
 	}
 	for _, p := range players() {
 		if mode[p.agent] == nil {
@@ -655,7 +701,8 @@ func TestPlan(t *testing.T) {
 		t.Run(string(p.agent), func(t *testing.T) {
 			m := newModel(t, nil)
 			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
-			s.p.args = append(slices.Clone(mode[p.agent]), slices.DeleteFunc(slices.Clone(p.args), func(a string) bool { return a == mode[p.agent][0] })...)
+			s.p.args = append(slices.Clone(mode[p.agent]),
+				slices.DeleteFunc(slices.Clone(p.args), func(a string) bool { return a == mode[p.agent][0] })...)
 			s.install()
 			s.project()
 			m.script = []reply{
@@ -683,12 +730,14 @@ func (s *stage) imports(steps int) {
 	args := []string{"import", string(s.p.agent), "--all", "--yes"}
 	if s.p.agent == sessions.OpenCode { // keeps its sessions in a database
 		var list []struct{ ID string }
-		out := s.run(s.world, s.p.env(""), filepath.Join(s.programs, s.p.program), "session", "list", "--format", "json")
+		out := s.run(s.world, s.p.env(""), filepath.Join(s.programs, s.p.program), "session", "list",
+			"--format", "json")
 		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 {
 			s.Fatalf("sessions of opencode: %v, %s", err, out)
 		}
 		file := filepath.Join(s.root, "export.json")
-		put(s.T, file, s.run(s.world, nil, "sh", "-c", "exec "+shell.Quote(filepath.Join(s.programs, s.p.program))+" export "+list[0].ID+" 2>/dev/null"))
+		put(s.T, file, s.run(s.world, nil, "sh", "-c",
+			"exec "+shell.Quote(filepath.Join(s.programs, s.p.program))+" export "+list[0].ID+" 2>/dev/null"))
 		args = []string{"import", file, "--yes"}
 	}
 	other := *s
@@ -708,7 +757,8 @@ func (s *stage) imports(steps int) {
 // jsonOf is json where notes on standard error are left out.
 func (s *stage) jsonOf(v any, args []string) {
 	s.Helper()
-	out := s.run(s.root, nil, "sh", append([]string{"-c", `exec "$@" 2>/dev/null`, "sh", s.bin}, append(args, "--json")...)...)
+	out := s.run(s.root, nil, "sh",
+		append([]string{"-c", `exec "$@" 2>/dev/null`, "sh", s.bin}, append(args, "--json")...)...)
 	if err := json.Unmarshal([]byte(out), v); err != nil {
 		s.Fatalf("anamnesis %q: %v: %s", args, err, out)
 	}
@@ -732,7 +782,10 @@ func (s *stage) reaches(next player) {
 	other := newStage(s.T, next, s.programs, s.bin, s.state, m.URL)
 	other.install()
 	other.project()
-	m.script = []reply{{text: "I look at the answer.", calls: []call{next.read(filepath.Join(other.world, "answer.txt"))}}, {text: "It is wrong."}}
+	m.script = []reply{
+		{text: "I look at the answer.", calls: []call{next.read(filepath.Join(other.world, "answer.txt"))}},
+		{text: "It is wrong."},
+	}
 	other.play(m.URL, "Make 'sh check.sh' pass: AssertionError: want right")
 	if all := strings.Join(m.requests, "\n"); !slices.ContainsFunc(cards, func(c struct{ ID string }) bool { return strings.Contains(all, c.ID) }) {
 		s.Errorf("%s was not shown a card of %s:\n%.3000s", next.agent, s.p.agent, all)

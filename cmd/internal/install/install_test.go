@@ -26,7 +26,10 @@ var update = flag.Bool("update", false, "write the golden file anew")
 
 func places(t *testing.T) *Places {
 	home := t.TempDir()
-	return &Places{Home: home, State: filepath.Join(home, "it's", "state"), Program: "/no/such/anamnesis", Getenv: func(string) string { return "" }}
+	return &Places{
+		Home: home, State: filepath.Join(home, "it's", "state"), Program: "/no/such/anamnesis",
+		Getenv: func(string) string { return "" },
+	}
 }
 
 func put(t *testing.T, path, text string) {
@@ -86,13 +89,15 @@ func TestBackAgain(t *testing.T) {
 			path := filepath.Join(p.Home, ".claude", "settings.json")
 			other := filepath.Join(p.Home, ".claude.json")
 			if agent == sessions.Codex {
-				path, other = filepath.Join(p.Home, ".codex", "hooks.json"), filepath.Join(p.Home, ".codex", "config.toml")
+				path, other = filepath.Join(p.Home, ".codex", "hooks.json"), filepath.Join(p.Home, ".codex",
+					"config.toml")
 			}
 			if before != "absent" {
 				put(t, path, before)
 			}
 			p.do(t, agent)
-			if text := get(t, path); !strings.Contains(text, "hook.sh") || longest(text) > 250 || before != "absent" && (!strings.Contains(text, "// mine") || !strings.Contains(text, "mine.sh")) {
+			if text := get(t, path); !strings.Contains(text, "hook.sh") || longest(text) > 250 ||
+				before != "absent" && (!strings.Contains(text, "// mine") || !strings.Contains(text, "mine.sh")) {
 				t.Errorf("%s installed: %s", agent, text)
 			}
 			if text := get(t, other); !strings.Contains(text, "serve") {
@@ -110,7 +115,9 @@ func TestBackAgain(t *testing.T) {
 			put(t, path, strings.Replace(text, "{", "{\n  \"later\": 1,", 1))
 			put(t, other, get(t, other)+"\n")
 			p.undo(t, agent)
-			if text = get(t, path); strings.Contains(text, "hook.sh") || !strings.Contains(text, `"later": 1`) || (before != "absent") != strings.Contains(text, "mine.sh") || strings.Contains(text, "hooks") != (before != "absent") {
+			if text = get(t, path); strings.Contains(text, "hook.sh") || !strings.Contains(text, `"later": 1`) ||
+				(before != "absent") != strings.Contains(text, "mine.sh") ||
+				strings.Contains(text, "hooks") != (before != "absent") {
 				t.Errorf("%s after uninstall with changes: %s", agent, text)
 			}
 			if text = get(t, other); strings.Contains(text, "serve") || strings.Contains(text, "mcpServers") {
@@ -217,14 +224,16 @@ func TestEveryAgent(t *testing.T) {
 		for path, wants := range map[string][]string{
 			in(".config/opencode/plugins/anamnesis.js"): {jsonText(p.wrapper(), "")},
 			opencode: {`"serve"`, `"environment"`},
-			in(".gemini/extensions/anamnesis/gemini-extension.json"):     {`"serve"`, `"env"`},
-			in(".gemini/extensions/anamnesis/hooks/hooks.json"):          {p.Command(sessions.Gemini)[:4], `"BeforeTool"`, "2000"},
+			in(".gemini/extensions/anamnesis/gemini-extension.json"): {`"serve"`, `"env"`},
+			in(".gemini/extensions/anamnesis/hooks/hooks.json"): {p.Command(sessions.Gemini)[:4],
+				`"BeforeTool"`, "2000"},
 			in(".gemini/extensions/anamnesis/skills/anamnesis/SKILL.md"): {string(skill)},
-			in(".kimi-code/config.toml"):                                 {jsonText(p.Command(sessions.Kimi), ""), `"UserPromptSubmit"`},
-			in(".kimi-code/mcp.json"):                                    {`"serve"`, p.Data},
-			in(".claude/skills/anamnesis/SKILL.md"):                      {string(skill)},
-			in(".codex/skills/anamnesis/SKILL.md"):                       {string(skill)},
-			in(".codex/config.toml"):                                     {"env = {ANAMNESIS_HOME ="},
+			in(".kimi-code/config.toml"): {jsonText(p.Command(sessions.Kimi), ""),
+				`"UserPromptSubmit"`},
+			in(".kimi-code/mcp.json"):               {`"serve"`, p.Data},
+			in(".claude/skills/anamnesis/SKILL.md"): {string(skill)},
+			in(".codex/skills/anamnesis/SKILL.md"):  {string(skill)},
+			in(".codex/config.toml"):                {"env = {ANAMNESIS_HOME ="},
 		} {
 			for _, want := range wants {
 				if !strings.Contains(get(t, path), want) {
@@ -336,7 +345,8 @@ func TestKimiInline(t *testing.T) {
 func TestSkill(t *testing.T) {
 	head, body, ok := strings.Cut(strings.TrimPrefix(string(skill), "---\n"), "\n---\n")
 	name, about, _ := strings.Cut(head, "\n")
-	if !ok || name != "name: anamnesis" || !strings.HasPrefix(about, "description: ") || strings.Contains(about, "\n") || len(about) > 300 {
+	if !ok || name != "name: anamnesis" || !strings.HasPrefix(about, "description: ") ||
+		strings.Contains(about, "\n") || len(about) > 300 {
 		t.Errorf("head: %s", head)
 	}
 	if lines := strings.Count(body, "\n"); lines > 50 {
@@ -490,7 +500,8 @@ func TestUnwritable(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot write "+settings+want) {
 		t.Errorf("%v", err)
 	}
-	if err := p.Uninstall(sessions.Claude, []File{{Path: settings, Existed: true, Before: "{}\n"}}); err == nil || !strings.Contains(err.Error(), settings+want+" and uninstall again") {
+	if err := p.Uninstall(sessions.Claude, []File{{Path: settings, Existed: true, Before: "{}\n"}}); err == nil ||
+		!strings.Contains(err.Error(), settings+want+" and uninstall again") {
 		t.Errorf("%v", err)
 	}
 	if err := os.Remove(settings); err != nil {
@@ -553,7 +564,8 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Getenv = func(name string) string { return map[string]string{"PATH": bin + ":" + again + ":" + older}[name] }
-	want(sessions.Claude, "2 programs called claude are on PATH, and the first is used: "+filepath.Join(bin, "claude")+" (2.1.330), "+filepath.Join(older, "claude")+" (1.0.9)")
+	want(sessions.Claude, "2 programs called claude are on PATH, and the first is used: "+filepath.Join(bin, "claude")+
+		" (2.1.330), "+filepath.Join(older, "claude")+" (1.0.9)")
 	put(t, filepath.Join(p.Root, "etc/claude-code/managed-settings.json"), `{"allowManagedHooksOnly": true}`)
 	put(t, p.wrapper(), "other")
 	want(sessions.Claude, "(2.1.330)", "managed hooks only", "run 'anamnesis install claude-code'")
@@ -578,7 +590,8 @@ func TestExamine(t *testing.T) {
 	want(sessions.Claude, "!another program")
 	put(t, servers, `{"mcpServers": {"anamnesis": {"command": "npx", "args": ["other"]}}}`)
 	want(sessions.Claude, servers+` names another program as the MCP server "anamnesis"`)
-	if lines := p.Findings(t.Context()); len(lines) != 2 || !strings.HasPrefix(lines[0], "claude-code: ") || !strings.HasPrefix(lines[1], "codex: ") {
+	if lines := p.Findings(t.Context()); len(lines) != 2 || !strings.HasPrefix(lines[0], "claude-code: ") ||
+		!strings.HasPrefix(lines[1], "codex: ") {
 		t.Errorf("findings: %q", lines)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -124,7 +124,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(path, "enerateContent"):
 		chunks := answer(m.gemini)
 		if q.GenerationConfig.ResponseJSONSchema != nil {
-			chunks = m.gemini(reply{text: `{"reasoning":"x","next_speaker":"user","model_choice":"flash","complexity_reasoning":"x","complexity_score":10}`})
+			chunks = m.gemini(reply{
+				text: `{"reasoning":"x","next_speaker":"user","model_choice":"flash","complexity_reasoning":"x","complexity_score":10}`,
+			})
 		}
 		if strings.Contains(path, "stream") {
 			m.events(w, chunks, false, "")
@@ -175,28 +177,41 @@ func arguments(c call) string {
 }
 
 func (m *model) anthropic(r reply) []object {
-	usage := object{"input_tokens": 1200, "output_tokens": 40, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-	message := object{"id": m.id("msg_"), "type": "message", "role": "assistant", "model": "m1", "content": []object{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}
+	usage := object{"input_tokens": 1200, "output_tokens": 40, "cache_creation_input_tokens": 0,
+		"cache_read_input_tokens": 0}
+	message := object{
+		"id": m.id("msg_"), "type": "message", "role": "assistant", "model": "m1", "content": []object{},
+		"stop_reason": nil, "stop_sequence": nil, "usage": usage,
+	}
 	events := []object{{"type": "message_start", "message": message}}
 	content := []object{}
 	block := func(start, whole, delta object) {
 		n := len(content)
 		content = append(content, whole)
 		events = append(events, object{"type": "content_block_start", "index": n, "content_block": start},
-			object{"type": "content_block_delta", "index": n, "delta": delta}, object{"type": "content_block_stop", "index": n})
+			object{"type": "content_block_delta", "index": n, "delta": delta},
+			object{"type": "content_block_stop", "index": n})
 	}
 	if r.text != "" {
-		block(object{"type": "text", "text": ""}, object{"type": "text", "text": r.text}, object{"type": "text_delta", "text": r.text})
+		block(object{"type": "text", "text": ""}, object{"type": "text", "text": r.text},
+			object{"type": "text_delta", "text": r.text})
 	}
 	stop := "end_turn"
 	for _, c := range r.calls {
 		stop = "tool_use"
 		id := m.id("toolu_")
-		block(object{"type": "tool_use", "id": id, "name": c.name, "input": object{}}, object{"type": "tool_use", "id": id, "name": c.name, "input": c.args},
+		block(object{"type": "tool_use", "id": id, "name": c.name, "input": object{}},
+			object{"type": "tool_use", "id": id, "name": c.name, "input": c.args},
 			object{"type": "input_json_delta", "partial_json": arguments(c)})
 	}
-	whole := object{"id": message["id"], "type": "message", "role": "assistant", "model": "m1", "content": content, "stop_reason": stop, "stop_sequence": nil, "usage": usage}
-	return append(events, object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 40}},
+	whole := object{
+		"id": message["id"], "type": "message", "role": "assistant", "model": "m1", "content": content,
+		"stop_reason": stop, "stop_sequence": nil, "usage": usage,
+	}
+	return append(events, object{
+		"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil},
+		"usage": object{"output_tokens": 40},
+	},
 		object{"type": "message_stop"}, whole)
 }
 
@@ -204,36 +219,57 @@ func (m *model) responses(r reply) []object {
 	id := m.id("resp_")
 	var output []object
 	if r.text != "" {
-		output = append(output, object{"type": "message", "id": m.id("msg_"), "role": "assistant", "status": "completed",
-			"content": []object{{"type": "output_text", "text": r.text, "annotations": []object{}}}})
+		output = append(output,
+			object{"type": "message", "id": m.id("msg_"), "role": "assistant", "status": "completed",
+				"content": []object{{"type": "output_text", "text": r.text, "annotations": []object{}}}})
 	}
 	for _, c := range r.calls {
-		o := object{"type": "function_call", "id": m.id("fc_"), "call_id": m.id("call_"), "name": c.name, "arguments": arguments(c), "status": "completed"}
+		o := object{
+			"type": "function_call", "id": m.id("fc_"), "call_id": m.id("call_"), "name": c.name,
+			"arguments": arguments(c), "status": "completed",
+		}
 		if c.namespace != "" {
 			o["namespace"] = c.namespace
 		}
 		output = append(output, o)
 	}
-	events := []object{{"type": "response.created", "response": object{"id": id, "object": "response", "status": "in_progress", "output": []object{}}}}
+	events := []object{{
+		"type":     "response.created",
+		"response": object{"id": id, "object": "response", "status": "in_progress", "output": []object{}},
+	}}
 	for i, o := range output {
-		events = append(events, object{"type": "response.output_item.added", "output_index": i, "item": o}, object{"type": "response.output_item.done", "output_index": i, "item": o})
+		events = append(events, object{"type": "response.output_item.added", "output_index": i, "item": o},
+			object{"type": "response.output_item.done", "output_index": i, "item": o})
 	}
-	usage := object{"input_tokens": 1200, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 40, "output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 1240}
-	return append(events, object{"type": "response.completed", "response": object{"id": id, "object": "response", "status": "completed", "output": output, "usage": usage}})
+	usage := object{
+		"input_tokens": 1200, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 40,
+		"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 1240,
+	}
+	return append(events, object{
+		"type":     "response.completed",
+		"response": object{"id": id, "object": "response", "status": "completed", "output": output, "usage": usage},
+	})
 }
 
 func (m *model) chat(r reply) []object {
 	id, finish := m.id("chatcmpl-"), "stop"
 	chunk := func(delta object, finish any) object {
-		return object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": "m1", "choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}}}
+		return object{
+			"id": id, "object": "chat.completion.chunk", "created": 1, "model": "m1",
+			"choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}},
+		}
 	}
 	chunks := []object{chunk(object{"role": "assistant", "content": r.text}, nil)}
 	for i, c := range r.calls {
 		finish = "tool_calls"
-		chunks = append(chunks, chunk(object{"tool_calls": []object{{"index": i, "id": m.id("call_"), "type": "function", "function": object{"name": c.name, "arguments": arguments(c)}}}}, nil))
+		chunks = append(chunks,
+			chunk(object{
+				"tool_calls": []object{{"index": i, "id": m.id("call_"), "type": "function", "function": object{"name": c.name, "arguments": arguments(c)}}},
+			}, nil))
 	}
-	return append(chunks, chunk(object{}, finish), object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": "m1", "choices": []object{},
-		"usage": object{"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240}})
+	return append(chunks, chunk(object{}, finish),
+		object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": "m1", "choices": []object{},
+			"usage": object{"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240}})
 }
 
 func (m *model) gemini(r reply) []object {
@@ -244,6 +280,8 @@ func (m *model) gemini(r reply) []object {
 	for _, c := range r.calls {
 		parts = append(parts, object{"functionCall": object{"name": c.name, "args": c.args}})
 	}
-	return []object{{"candidates": []object{{"content": object{"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}},
+	return []object{{"candidates": []object{
+		{"content": object{"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0},
+	},
 		"usageMetadata": object{"promptTokenCount": 1200, "candidatesTokenCount": 40, "totalTokenCount": 1240}, "modelVersion": "m1", "responseId": m.id("r")}}
 }

@@ -27,7 +27,8 @@ var jsonShapes = []string{
 	"{}", "{ }", "{\n}", "{}\n", "", "\n", "{\r\n}\r\n", "\xEF\xBB\xBF{\"a\": 1}\r\n",
 	`{"a": 1}`, `{"a":1,"b":[1,2]}`, "{\n\t\"a\": 1,\n}", "{\n    \"a\": 1\n}", "{\r\n    \"a\": 1,\r\n}",
 	"// top\n{ // open\n  /* in */ \"a\": 1 // end\n  // last\n} // after\n",
-	`{"permissions": {}}`, "{\"permissions\": {\"allow\": [ ]}, \"z\": 0}", "{\"permissions\": {\"deny\": [\"X\"],\n    \"allow\": [\"Bash(ls)\", // mine\n    \"mcp__anamnesis__recall\",],}}",
+	`{"permissions": {}}`, "{\"permissions\": {\"allow\": [ ]}, \"z\": 0}",
+	"{\"permissions\": {\"deny\": [\"X\"],\n    \"allow\": [\"Bash(ls)\", // mine\n    \"mcp__anamnesis__recall\",],}}",
 	"{ /* only */ }", "{ // only\n}", "{\"a\": 1 /* tail */ }", "{\"a\": 1, // tail\n}", "{\"a\": 1, /* tail */ }",
 	`{"HOOKS": {}}`, "{\"HOOKS\": { }, \"z\": 0}", "{\"HOOKS\": {\n  },\n}", "{\"HOOKS\": { // mine\n  }\n}",
 	`{"SERVERS": {}}`, "{\n  \"SERVERS\": {\n  },\n}", `{"SERVERS": {"x": {"command": "x", "args": ["mcp", "serve"]}}}`,
@@ -82,7 +83,8 @@ func values(t interface{ Errorf(string, ...any) }, path, text string) (v map[str
 func older(t *testing.T, p *Places, agent sessions.Agent) {
 	for _, part := range p.parts(agent) {
 		if part.text == nil {
-			old := strings.ReplaceAll(get(t, part.path), `exec /bin/sh -c 'trap \"exit 0\" 0; exec 2>/dev/null; . \"$0\"' `, "sh ")
+			old := strings.ReplaceAll(get(t, part.path),
+				`exec /bin/sh -c 'trap \"exit 0\" 0; exec 2>/dev/null; . \"$0\"' `, "sh ")
 			put(t, part.path, old)
 		}
 	}
@@ -134,7 +136,8 @@ func tryShape(t *testing.T, agent sessions.Agent, servers bool, shape string, al
 	complete := func(p *Places, how string) {
 		t.Helper()
 		root := values(t, path, get(t, path))
-		if !p.complete(agent, part, root) || !blank && !reflect.DeepEqual(part.others(values(t, path, shape)), part.others(root)) {
+		if !p.complete(agent, part, root) ||
+			!blank && !reflect.DeepEqual(part.others(values(t, path, shape)), part.others(root)) {
 			t.Errorf("%q, %s: %s", shape, how, get(t, path))
 		}
 	}
@@ -169,7 +172,8 @@ func tryShape(t *testing.T, agent sessions.Agent, servers bool, shape string, al
 		t.Fatal(err)
 	}
 	p.undo(t, agent)
-	if root := values(t, path, get(t, path)); part.has(root) || !blank && !reflect.DeepEqual(part.others(values(t, path, shape)), part.others(root)) {
+	if root := values(t, path, get(t, path)); part.has(root) ||
+		!blank && !reflect.DeepEqual(part.others(values(t, path, shape)), part.others(root)) {
 		t.Errorf("%q, without the state folder: %s", shape, get(t, path))
 	}
 
@@ -179,7 +183,8 @@ func tryShape(t *testing.T, agent sessions.Agent, servers bool, shape string, al
 		put(t, path, strings.Replace(get(t, path), edit[0], edit[1], 1))
 		p.undo(t, agent)
 		now, want := get(t, path), strings.Replace(shape, edit[0], edit[1], 1)
-		if root := values(t, path, now); part.has(root) || !strings.Contains(now, edit[1]) || !reflect.DeepEqual(part.others(values(t, path, want)), part.others(root)) {
+		if root := values(t, path, now); part.has(root) || !strings.Contains(now, edit[1]) ||
+			!reflect.DeepEqual(part.others(values(t, path, want)), part.others(root)) {
 			t.Errorf("%q, after the edit: %s", want, now)
 		}
 	}
@@ -220,44 +225,53 @@ func TestGenerated(t *testing.T) {
 			return text + space.Draw(t, "space") + close
 		}
 		object := func(names []string, depth int) string {
-			return list("{", "}", len(names), depth, func(i int) string { return `"` + names[i] + `":` + value(depth+1) })
+			return list("{", "}", len(names), depth,
+				func(i int) string { return `"` + names[i] + `":` + value(depth+1) })
 		}
 		hooks := func() string {
 			return list("[", "]", rapid.IntRange(0, 2).Draw(t, "n"), 1, func(int) string {
-				return `{"matcher": "m", "hooks":` + list("[", "]", rapid.IntRange(0, 2).Draw(t, "n"), 1, func(int) string { return `{"type": "command", "command": "mine"}` }) + "}"
+				return `{"matcher": "m", "hooks":` + list("[", "]", rapid.IntRange(0, 2).Draw(t, "n"), 1,
+					func(int) string { return `{"type": "command", "command": "mine"}` }) + "}"
 			})
 		}
 		value = func(depth int) string {
 			if kind := rapid.IntRange(0, 3).Draw(t, "kind"); kind == 0 && depth < 3 {
 				return object([]string{"p", "q"}[:rapid.IntRange(0, 2).Draw(t, "n")], depth)
 			} else if kind == 1 && depth < 3 {
-				return list("[", "]", rapid.IntRange(0, 2).Draw(t, "n"), depth, func(int) string { return value(depth + 1) })
+				return list("[", "]", rapid.IntRange(0, 2).Draw(t, "n"), depth,
+					func(int) string { return value(depth + 1) })
 			}
 			return rapid.SampledFrom([]string{"1", `"x, ]}"`, "true", "null"}).Draw(t, "leaf")
 		}
-		members := rapid.Permutation([]string{"hooks", "mcpServers", "x"}).Draw(t, "order")[:rapid.IntRange(0, 3).Draw(t, "n")]
+		members := rapid.Permutation([]string{"hooks", "mcpServers", "x"}).Draw(t,
+			"order")[:rapid.IntRange(0, 3).Draw(t, "n")]
 		text := space.Draw(t, "space") + list("{", "}", len(members), 0, func(i int) string {
 			switch members[i] {
 			case "hooks":
 				names := []string{"Stop", "PreToolUse", "Mine"}[:rapid.IntRange(0, 3).Draw(t, "n")]
-				return `"hooks":` + list("{", "}", len(names), 1, func(i int) string { return `"` + names[i] + `":` + hooks() })
+				return `"hooks":` +
+					list("{", "}", len(names), 1, func(i int) string { return `"` + names[i] + `":` + hooks() })
 			case "mcpServers":
 				return `"mcpServers":` + object([]string{"p", "q"}[:rapid.IntRange(0, 2).Draw(t, "n")], 1)
 			}
 			return `"x":` + value(1)
 		}) + space.Draw(t, "space")
-		p := &Places{Home: "/h", State: "/it's/state", Program: "/bin/anamnesis", Getenv: func(string) string { return "" }}
+		p := &Places{Home: "/h", State: "/it's/state", Program: "/bin/anamnesis",
+			Getenv: func(string) string { return "" }}
 		for _, part := range []part{{path: "settings.json"}, {path: "servers.json", servers: "mcpServers"}} {
 			after, clean, err := p.add(sessions.Claude, part, []byte(text))
 			if err != nil || string(clean) != text {
 				t.Fatalf("%q: %v", text, err)
 			}
 			back, err := part.remove(after)
-			if err != nil || !reflect.DeepEqual(part.others(values(t, part.path, text)), part.others(values(t, part.path, string(back)))) {
+			if err != nil ||
+				!reflect.DeepEqual(part.others(values(t, part.path, text)),
+					part.others(values(t, part.path, string(back)))) {
 				t.Fatalf("%q becomes %q by %q: %v", text, back, after, err)
 			}
 			for _, comment := range []string{"// c", "/* c */"} {
-				if n := strings.Count(text, comment); strings.Count(string(after), comment) != n || strings.Count(string(back), comment) != n {
+				if n := strings.Count(text, comment); strings.Count(string(after), comment) != n ||
+					strings.Count(string(back), comment) != n {
 					t.Fatalf("%q becomes %q by %q: a comment is lost", text, back, after)
 				}
 			}
@@ -323,7 +337,8 @@ func TestRefused(t *testing.T) {
 		path := p.target(tt.agent, tt.servers)
 		put(t, path, tt.text)
 		before := tree(t, p.Home)
-		if _, err := p.Plan(tt.agent); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
+		if _, err := p.Plan(tt.agent); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), tt.want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%q: %v", tt.text, err)
 		}
 		if tree(t, p.Home) != before {
@@ -336,7 +351,8 @@ func TestRefused(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.Symlink("/no/such/place", at)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Plan(sessions.Claude); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), at+" is a link") {
+		if _, err := p.Plan(sessions.Claude); !errors.Is(err, ErrConfig) ||
+			!strings.Contains(err.Error(), at+" is a link") {
 			t.Errorf("%s: %v", link, err)
 		}
 	}
@@ -397,12 +413,14 @@ func TestLeft(t *testing.T) {
 			t.Errorf("%q: the MCP server is left", tt.text)
 		}
 		if tt.problem == "" {
-			if now := get(t, path); problem != nil || now != tt.want || exists(p.wrapper()) != strings.Contains(tt.text, `"sh '`) {
+			if now := get(t, path); problem != nil || now != tt.want ||
+				exists(p.wrapper()) != strings.Contains(tt.text, `"sh '`) {
 				t.Errorf("%q becomes %q, want %q; %v", tt.text, now, tt.want, problem)
 			}
 			continue
 		}
-		if !errors.Is(problem, ErrConfig) || !strings.Contains(problem.Error(), tt.problem) || !strings.Contains(problem.Error(), path) || !exists(p.wrapper()) || get(t, path) != tt.text {
+		if !errors.Is(problem, ErrConfig) || !strings.Contains(problem.Error(), tt.problem) ||
+			!strings.Contains(problem.Error(), path) || !exists(p.wrapper()) || get(t, path) != tt.text {
 			t.Errorf("%q becomes %q: %v", tt.text, get(t, path), problem)
 		}
 	}
@@ -412,7 +430,9 @@ func TestLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, problem := p.PlanRemoval(sessions.Claude)
-	if err := p.Uninstall(sessions.Claude, files); err != nil || problem == nil || !strings.Contains(problem.Error(), "settings.json: not a regular file") || !exists(p.wrapper()) || exists(p.target(sessions.Claude, true)) {
+	if err := p.Uninstall(sessions.Claude, files); err != nil || problem == nil ||
+		!strings.Contains(problem.Error(), "settings.json: not a regular file") || !exists(p.wrapper()) ||
+		exists(p.target(sessions.Claude, true)) {
 		t.Errorf("%v, %v", err, problem)
 	}
 	if err := os.Remove(p.target(sessions.Claude, false)); err != nil {
@@ -424,7 +444,9 @@ func TestLeft(t *testing.T) {
 	path := p.target(sessions.Claude, false)
 	now := strings.Replace(get(t, path), "{", `{"theme": "x",`, 1)
 	put(t, path, now)
-	if err = errors.Join(err, p.Uninstall(sessions.Claude, files)); err == nil || !strings.Contains(err.Error(), path+" has changed") || get(t, path) != now || exists(p.target(sessions.Claude, true)) || !exists(p.wrapper()) {
+	if err = errors.Join(err, p.Uninstall(sessions.Claude, files)); err == nil ||
+		!strings.Contains(err.Error(), path+" has changed") || get(t, path) != now ||
+		exists(p.target(sessions.Claude, true)) || !exists(p.wrapper()) {
 		t.Errorf("%v: %s", err, get(t, path))
 	}
 }
@@ -440,7 +462,8 @@ func TestMissing(t *testing.T) {
 			"no wrapper":      func() error { return os.MkdirAll(filepath.Dir(p.wrapper()), 0o700) },
 			"a folder":        func() error { return os.MkdirAll(p.wrapper(), 0o700) },
 			"half a wrapper": func() error {
-				return errors.Join(os.RemoveAll(p.wrapper()), os.WriteFile(p.wrapper(), []byte(p.script()[:len(p.script())-30]), 0o600))
+				return errors.Join(os.RemoveAll(p.wrapper()),
+					os.WriteFile(p.wrapper(), []byte(p.script()[:len(p.script())-30]), 0o600))
 			},
 			"no bytes":  func() error { return os.WriteFile(p.wrapper(), nil, 0o600) },
 			"NUL bytes": func() error { return os.WriteFile(p.wrapper(), []byte("\x00\x00\x00\n\x00"), 0o600) },
@@ -510,14 +533,16 @@ func TestDoctorGone(t *testing.T) {
 	}
 	second.Program = "/bin/sh"
 	find(&second, "hooks in "+settings+" run "+wrapper+", whose program "+p.Program+" is gone",
-		p.target(sessions.Codex, true)+" starts the MCP server with "+p.Program+", which is gone", "run 'anamnesis install claude-code'")
+		p.target(sessions.Codex, true)+" starts the MCP server with "+p.Program+
+			", which is gone", "run 'anamnesis install claude-code'")
 	if err := os.RemoveAll(p.State); err != nil {
 		t.Fatal(err)
 	}
 	for _, agent := range sessions.Agents() {
 		find(&second, string(agent)+": ")
 	}
-	find(&second, "hooks in "+settings+" run "+wrapper+", which is gone", "anamnesis.js run "+wrapper+", which is gone", "config.toml run "+wrapper+", which is gone")
+	find(&second, "hooks in "+settings+" run "+wrapper+", which is gone", "anamnesis.js run "+wrapper+", which is gone",
+		"config.toml run "+wrapper+", which is gone")
 }
 
 // TestElsewhere: what was installed while the agent's configuration was elsewhere goes, too, and an

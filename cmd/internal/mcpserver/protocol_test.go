@@ -34,7 +34,8 @@ func TestProtocols(t *testing.T) {
 			outR, outW := io.Pipe()
 			ended := make(chan error, 1)
 			go func() {
-				ended <- mcpserver.New(p.svc, p.dir, func(name string) string { return p.env[name] }).Run(context.Background(), inR, outW, "test")
+				ended <- mcpserver.New(p.svc, p.dir,
+					func(name string) string { return p.env[name] }).Run(context.Background(), inR, outW, "test")
 			}()
 			out := bufio.NewScanner(outR)
 			ask := func(id int, method, params string) (r struct {
@@ -48,7 +49,9 @@ func TestProtocols(t *testing.T) {
 				client := `"clientInfo":{"name":"c","version":"1"}`
 				switch {
 				case tt.begin == "server/discover":
-					params = strings.TrimPrefix(params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"`+tt.version+`","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`, ",")
+					params = strings.TrimPrefix(params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"`+
+						tt.version+
+						`","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`, ",")
 				case method == "initialize":
 					params = `"protocolVersion":"` + tt.version + `","capabilities":{},` + client
 				}
@@ -75,7 +78,9 @@ func TestProtocols(t *testing.T) {
 				return r
 			}
 			begun := ask(1, tt.begin, "")
-			if begun.ProtocolVersion != tt.version && !strings.Contains(strings.Join(begun.SupportedVersions, " "), tt.version) || !strings.Contains(begun.Instructions, "jump_to_step") {
+			if begun.ProtocolVersion != tt.version &&
+				!strings.Contains(strings.Join(begun.SupportedVersions, " "), tt.version) ||
+				!strings.Contains(begun.Instructions, "jump_to_step") {
 				t.Errorf("begun with %+v", begun)
 			}
 			if tt.begin == "initialize" {
@@ -84,7 +89,8 @@ func TestProtocols(t *testing.T) {
 			if list := ask(2, "tools/list", ""); len(list.Tools) != 7 {
 				t.Errorf("tools: %+v", list.Tools)
 			}
-			if line := ask(3, "tools/call", `"name":"timeline","arguments":{}`); len(line.Content) != 1 || !strings.Contains(line.Content[0].Text, p.task) {
+			if line := ask(3, "tools/call", `"name":"timeline","arguments":{}`); len(line.Content) != 1 ||
+				!strings.Contains(line.Content[0].Text, p.task) {
 				t.Errorf("timeline: %+v", line)
 			}
 			inW.Close()
@@ -119,7 +125,8 @@ func TestConformance(t *testing.T) {
 	server := mcpserver.New(p.svc, p.dir, func(name string) string { return p.env[name] }).Offer("test")
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	defer web.Close()
-	out, err := exec.Command(filepath.Join(dir, "conformance"), "server", "--url", web.URL, "--suite", "all", "--expected-failures", filepath.Join("testdata", "conformance.yaml")).CombinedOutput()
+	out, err := exec.Command(filepath.Join(dir, "conformance"), "server", "--url", web.URL, "--suite", "all",
+		"--expected-failures", filepath.Join("testdata", "conformance.yaml")).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -145,7 +152,11 @@ func TestInspector(t *testing.T) {
 		{"--method tools/call --tool-name diff --tool-arg from=1 to=2", "+two"},
 		{"--method tools/call --tool-name jump_to_step --tool-arg step=1 reason=r dry_run=true", "step 1"},
 	} {
-		cmd := exec.Command(filepath.Join(dir, "mcp-inspector"), append([]string{"--cli", "-e", "HOME=" + p.env["HOME"], "-e", "ANAMNESIS_HOME=" + p.env["ANAMNESIS_HOME"], bin, "mcp", "serve"}, strings.Fields(tt.args)...)...)
+		cmd := exec.Command(filepath.Join(dir, "mcp-inspector"),
+			append([]string{
+				"--cli", "-e", "HOME=" + p.env["HOME"], "-e", "ANAMNESIS_HOME=" + p.env["ANAMNESIS_HOME"], bin, "mcp",
+				"serve",
+			}, strings.Fields(tt.args)...)...)
 		cmd.Dir = p.dir
 		cmd.Env = append(os.Environ(), "HOME="+p.env["HOME"]) // its own files
 		out, err := cmd.CombinedOutput()

@@ -42,10 +42,12 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	home := t.TempDir()
-	p := &place{dir: t.TempDir(), env: map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}}
+	p := &place{dir: t.TempDir(),
+		env: map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}}
 	p.dir, _ = filepath.EvalSymlinks(p.dir)
 	var err error
-	p.svc, err = session.New(session.Options{Getenv: func(name string) string { return p.env[name] }, Version: "test", EAS: assets.EAS})
+	p.svc, err = session.New(
+		session.Options{Getenv: func(name string) string { return p.env[name] }, Version: "test", EAS: assets.EAS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +62,14 @@ func (p *place) run(t *testing.T) string {
 		t.Fatal(err)
 	}
 	s, err := p.svc.Start(t.Context(), session.Request{
-		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: p.dir, Text: "Write a.",
-	}, session.Client{Callbacks: session.Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true} }}})
+		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: p.dir,
+		Text: "Write a.",
+	},
+		session.Client{
+			Callbacks: session.Callbacks{
+				Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true} },
+			},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +89,8 @@ func (p *place) connect(t *testing.T) *mcp.ClientSession {
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- mcpserver.New(p.svc, p.dir, func(name string) string { return p.env[name] }).Run(context.Background(), inR, outW, "test")
+		done <- mcpserver.New(p.svc, p.dir, func(name string) string { return p.env[name] }).Run(context.Background(),
+			inR, outW, "test")
 	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
 	cs, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, nil)
@@ -179,15 +188,20 @@ func TestJumpPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	args := map[string]any{"step": 1, "reason": "r", "task": p.task, "paths": []string{"a", "x.log", "mine", "gone.log"}}
-	if text, bad := call(t, cs, "jump_to_step", args); !bad || !strings.Contains(text, `"gone.log" is neither in the world nor in snapshot`) {
+	args := map[string]any{"step": 1, "reason": "r", "task": p.task,
+		"paths": []string{"a", "x.log", "mine", "gone.log"}}
+	if text, bad := call(t, cs, "jump_to_step", args); !bad ||
+		!strings.Contains(text, `"gone.log" is neither in the world nor in snapshot`) {
 		t.Errorf("a path that is absent: %s", text)
 	}
 	args["paths"] = []string{"a", "x.log", "mine"}
 	for _, dry := range []bool{true, false, false} {
 		args["dry_run"] = dry
 		text, bad := call(t, cs, "jump_to_step", args)
-		want := []string{`"a"`, `keep    "mine": changed by the user after the target`, `keep    "x.log": ignored now, not by the target's rules`}
+		want := []string{
+			`"a"`, `keep    "mine": changed by the user after the target`,
+			`keep    "x.log": ignored now, not by the target's rules`,
+		}
 		switch {
 		case dry:
 			p.holds(t, "two")
@@ -255,17 +269,20 @@ func TestNeverGuesses(t *testing.T) {
 		t.Errorf("%v %s", bad, text)
 	}
 	p.holds(t, "two")
-	s := &sessions.Session{Agent: sessions.Claude, ID: "s-1", Dir: p.dir, Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
+	s := &sessions.Session{Agent: sessions.Claude, ID: "s-1", Dir: p.dir,
+		Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
 	im := beside.NewImporter(p.svc)
 	if _, err := im.Import(t.Context(), s, "f"); err != nil {
 		t.Fatal(err)
 	}
 	p.env["CLAUDE_CODE_SESSION_ID"] = "s-1"
 	cs = p.connect(t)
-	if text, bad := call(t, cs, "timeline", nil); bad || !strings.Contains(text, beside.TaskOf(sessions.Claude, "s-1")) {
+	if text, bad := call(t, cs, "timeline", nil); bad ||
+		!strings.Contains(text, beside.TaskOf(sessions.Claude, "s-1")) {
 		t.Errorf("%v %s", bad, text)
 	}
-	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"}); !bad || !strings.Contains(text, "imported") {
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"}); !bad ||
+		!strings.Contains(text, "imported") {
 		t.Errorf("a jump in an imported session: %v %s", bad, text)
 	}
 }
@@ -287,15 +304,19 @@ func TestReadOnly(t *testing.T) {
 		}
 		cs := p.connect(t)
 		for _, dry := range []bool{false, true} {
-			q := &mcp.CallToolParams{Name: "jump_to_step", Arguments: map[string]any{"step": 0, "reason": "r", "dry_run": dry}}
+			q := &mcp.CallToolParams{Name: "jump_to_step",
+				Arguments: map[string]any{"step": 0, "reason": "r", "dry_run": dry}}
 			if tt.sandbox != "" {
-				q.Meta = mcp.Meta{"x-codex-turn-metadata": map[string]any{"session_id": "s-1", "sandbox_mode": tt.sandbox}}
+				q.Meta = mcp.Meta{
+					"x-codex-turn-metadata": map[string]any{"session_id": "s-1", "sandbox_mode": tt.sandbox},
+				}
 			}
 			res, err := cs.CallTool(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if text := res.Content[0].(*mcp.TextContent).Text; res.IsError == dry || !dry && !strings.Contains(text, "only dry_run") {
+			if text := res.Content[0].(*mcp.TextContent).Text; res.IsError == dry ||
+				!dry && !strings.Contains(text, "only dry_run") {
 				t.Errorf("%s, dry run %v: %s", tt.agent, dry, text)
 			}
 		}

@@ -33,7 +33,8 @@ func TestTask(t *testing.T) {
 	if _, err := Task(svc.Home, "fix"); err == nil || !strings.Contains(err.Error(), "could be fix_a, fix_ab, fix_b") {
 		t.Errorf("an ambiguous name: %v", err)
 	}
-	if _, err := Task(svc.Home, "task_20_b"); !errors.Is(err, taskdir.ErrNoTask) || !strings.HasSuffix(err.Error(), ": task_20_b; did you mean task_20_a?") {
+	if _, err := Task(svc.Home, "task_20_b"); !errors.Is(err, taskdir.ErrNoTask) ||
+		!strings.HasSuffix(err.Error(), ": task_20_b; did you mean task_20_a?") {
 		t.Errorf("a misspelt name: %v", err)
 	}
 	if _, err := Task(svc.Home, "task_2"); err == nil {
@@ -60,7 +61,10 @@ func TestTask(t *testing.T) {
 		}
 	}
 	// What a usage line names is what is offered there.
-	s := Source{Service: func() (*session.Service, error) { return svc, nil }, Models: func() []string { return []string{"m"} }}
+	s := Source{
+		Service: func() (*session.Service, error) { return svc, nil },
+		Models:  func() []string { return []string{"m"} },
+	}
 	other := &cobra.Command{Use: "root"}
 	for _, row := range []struct {
 		use   string
@@ -73,7 +77,8 @@ func TestTask(t *testing.T) {
 		{"search WORDS…", nil, "", false}, {"show ID", nil, "", false}, {"say TEXT FILE", nil, "", false}, {"say TEXT FILE", []string{"t"}, "", true},
 	} {
 		got, directive := s.arguments(placeholders(row.use), row.args, other)
-		if files := directive&cobra.ShellCompDirectiveNoFileComp == 0; strings.Join(got, ",") != row.want || files != row.files {
+		if files := directive&cobra.ShellCompDirectiveNoFileComp == 0; strings.Join(got, ",") != row.want ||
+			files != row.files {
 			t.Errorf("%s after %q: %q, files %v; want %q, %v", row.use, row.args, got, files, row.want, row.files)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// TestPick: a name is a whole one, the only one that begins so, or the task of a number; otherwise an error lists what it
-// could be, five at most.
+// TestPick: a name is a whole one, the only one that begins so, or the task of a number; otherwise an error lists what
+// it could be, five at most.
 func TestPick(t *testing.T) {
 	unknown := errors.New("unknown")
 	for _, row := range []struct {
@@ -92,14 +92,17 @@ func TestDecided(t *testing.T) {
 		{review.Decision{Act: review.Supersede, IDs: []string{"two1"}, By: "two1"}, ""},
 	} {
 		err := Decided(t.Context(), svc.Home, store, &row.d)
-		if got := strings.Join(row.d.IDs, " ") + " " + row.d.By; (err == nil) != (row.want != "") || err == nil && got != row.want {
+		if got := strings.Join(row.d.IDs, " ") + " " + row.d.By; (err == nil) != (row.want != "") ||
+			err == nil && got != row.want {
 			t.Errorf("%q, %v; want %q", got, err, row.want)
 		}
 	}
-	if _, err := Repairs(svc.Home, store, []string{"two"}); err == nil || !strings.Contains(err.Error(), "two1 is a card already") {
+	if _, err := Repairs(svc.Home, store, []string{"two"}); err == nil ||
+		!strings.Contains(err.Error(), "two1 is a card already") {
 		t.Errorf("a card among repairs: %v", err)
 	}
-	if _, err := Repairs(svc.Home, store, []string{"other"}); err == nil || !strings.Contains(err.Error(), "no repair other") {
+	if _, err := Repairs(svc.Home, store, []string{"other"}); err == nil ||
+		!strings.Contains(err.Error(), "no repair other") {
 		t.Errorf("no repair: %v", err)
 	}
 	if list, err := Repairs(svc.Home, store, nil); len(list) > 0 || err != nil {

@@ -191,7 +191,8 @@ func TestFailing(t *testing.T) {
 	if want := `notifier 2 of config.yaml failed: exit status 6 no \x1bhost`; p.warned[0] != want {
 		t.Errorf("%q", p.warned[0])
 	}
-	if got := p.warned[1]; !strings.HasPrefix(got, "notifier 4 of config.yaml failed: exit status 1 xxx") || len(got) > 500 {
+	if got := p.warned[1]; !strings.HasPrefix(got, "notifier 4 of config.yaml failed: exit status 1 xxx") ||
+		len(got) > 500 {
 		t.Errorf("%q", got)
 	}
 }

@@ -14,13 +14,18 @@ import (
 func TestAnswer(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
-	w.add(&op.ModelAsked{LastSeq: 3}, &op.ModelReplied{Calls: []op.Call{{ID: "c", Name: "Bash", Args: `{"command":"make"}`}}, Finish: "tool_calls"})
-	seq := w.add(&op.QuestionAsked{About: op.AboutCall, Text: "May Bash(make) run?", Call: "c", Name: "Bash", Args: `{"command":"make"}`, Why: "mode:ask"})
+	w.add(&op.ModelAsked{LastSeq: 3},
+		&op.ModelReplied{Calls: []op.Call{{ID: "c", Name: "Bash", Args: `{"command":"make"}`}}, Finish: "tool_calls"})
+	seq := w.add(&op.QuestionAsked{
+		About: op.AboutCall, Text: "May Bash(make) run?", Call: "c", Name: "Bash", Args: `{"command":"make"}`,
+		Why: "mode:ask",
+	})
 	if err := w.log.Close(); err != nil {
 		t.Fatal(err)
 	}
 	page := s.get(t, "/tasks/task_1")
-	wantIn(t, "the page", page, `action="/tasks/task_1/answer"`, "command: make", "asked because approval is ask", `name="op" value="6"`, `value="always"`)
+	wantIn(t, "the page", page, `action="/tasks/task_1/answer"`, "command: make", "asked because approval is ask",
+		`name="op" value="6"`, `value="always"`)
 	if strings.Index(page, `value="no"`) > strings.Index(page, `value="yes"`) {
 		t.Error("the Enter key would let the call run")
 	}
@@ -48,7 +53,8 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q := st.Questions[0]; q.Seq != seq || q.Answer == nil || q.Answer.Allow || q.Answer.Text != "use go build" || q.Answer.From != "page" {
+	if q := st.Questions[0]; q.Seq != seq || q.Answer == nil || q.Answer.Allow || q.Answer.Text != "use go build" ||
+		q.Answer.From != "page" {
 		t.Errorf("recorded %+v", q.Answer)
 	}
 	if page := s.get(t, "/tasks/task_1"); strings.Contains(page, "/answer") {

@@ -227,7 +227,8 @@ func TestSlowForm(t *testing.T) {
 	}
 	srv := s.page.server(t.Context())
 	if srv.ReadTimeout <= 0 || srv.WriteTimeout <= 0 || srv.ReadHeaderTimeout <= 0 || srv.IdleTimeout <= 0 {
-		t.Errorf("reading %v, writing %v, header %v, idle %v: want a limit to each", srv.ReadTimeout, srv.WriteTimeout, srv.ReadHeaderTimeout, srv.IdleTimeout)
+		t.Errorf("reading %v, writing %v, header %v, idle %v: want a limit to each", srv.ReadTimeout, srv.WriteTimeout,
+			srv.ReadHeaderTimeout, srv.IdleTimeout)
 	}
 	srv.ReadTimeout = 10 * time.Millisecond
 	ended := make(chan error, 1)

@@ -44,7 +44,8 @@ func TestFacts(t *testing.T) {
 	}
 	wantIn(t, "corrected", s.get(t, "/tasks/t/facts"), `value="javac is in /opt/jdk/bin."`)
 	text, told, err := memory.TellFacts(s.home, st.Opened.Dir)
-	if f, _ := facts.NeverStarts(told, "javac A.java"); err != nil || f != nil || !strings.Contains(text, "javac is in /opt/jdk/bin.") || strings.Contains(text, "6 of 6), ") {
+	if f, _ := facts.NeverStarts(told, "javac A.java"); err != nil || f != nil ||
+		!strings.Contains(text, "javac is in /opt/jdk/bin.") || strings.Contains(text, "6 of 6), ") {
 		t.Errorf("a user's words: %v, held by %v, told:\n%s", err, f, text)
 	}
 	for _, tt := range []struct {

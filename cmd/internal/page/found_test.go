@@ -25,7 +25,8 @@ func TestSearchTasks(t *testing.T) {
 			}
 		}
 	}
-	if got := s.ask(t, http.MethodGet, "/tasks?q=*", nil); got.code != http.StatusBadRequest || !strings.Contains(got.body(), "no word to look for") {
+	if got := s.ask(t, http.MethodGet, "/tasks?q=*", nil); got.code != http.StatusBadRequest ||
+		!strings.Contains(got.body(), "no word to look for") {
 		t.Errorf("no word: %d %s", got.code, got.body())
 	}
 }

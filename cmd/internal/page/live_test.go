@@ -56,7 +56,8 @@ func TestFollow(t *testing.T) {
 				t.Fatalf("operation %s was sent where %d is the next", seq, seen)
 			}
 		}
-		wantIn(t, "the answer", news, fmt.Sprintf(`id="step-%d"`, w.parent), `id="tree" hx-swap-oob`, fmt.Sprintf("Operations 1 to %d of %d.", seen, seen))
+		wantIn(t, "the answer", news, fmt.Sprintf(`id="step-%d"`, w.parent), `id="tree" hx-swap-oob`,
+			fmt.Sprintf("Operations 1 to %d of %d.", seen, seen))
 		url = nextOf(t, news)
 		quiet()
 	}
@@ -166,8 +167,10 @@ func TestDamagedStream(t *testing.T) {
 	}
 	w.spoil(10)
 	page := s.get(t, "/tasks/task_1")
-	wantIn(t, "the page", page, "damaged in", "0000000000000001.jsonl at byte", "at operation 10", "doctor task_1", "before", "Operations 1 to 9 of 9.")
-	wantIn(t, "how it stands", page, `unreadable</span>`, "It can be read up to operation 9, and cannot be continued as it is.")
+	wantIn(t, "the page", page, "damaged in", "0000000000000001.jsonl at byte", "at operation 10", "doctor task_1",
+		"before", "Operations 1 to 9 of 9.")
+	wantIn(t, "how it stands", page, `unreadable</span>`,
+		"It can be read up to operation 9, and cannot be continued as it is.")
 	if strings.Contains(page, "resume task_1") {
 		t.Error("the page offers to go on with a damaged stream")
 	}
@@ -207,7 +210,8 @@ func TestEmptyStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	wantIn(t, "the page", s.get(t, "/tasks/task_1"), "stream is empty", "No operation can be read.", "No step has begun.")
+	wantIn(t, "the page", s.get(t, "/tasks/task_1"), "stream is empty", "No operation can be read.",
+		"No step has begun.")
 }
 
 // TestManyTasks: with more tasks than stay open, each page shows its own task.
@@ -253,7 +257,8 @@ func TestManyReaders(t *testing.T) {
 	for i := range maxWatched {
 		newTask(t, s, fmt.Sprintf("other_%d", i))
 	}
-	paths := []string{"/tasks/task_1", "/tasks/task_1/ops/2", "/tasks/task_1/ops/3/context", "/tasks/task_1/steps/0", "/tasks"}
+	paths := []string{"/tasks/task_1", "/tasks/task_1/ops/2", "/tasks/task_1/ops/3/context",
+		"/tasks/task_1/steps/0", "/tasks"}
 	for i := range maxWatched {
 		paths = append(paths, fmt.Sprintf("/tasks/other_%d", i))
 	}
@@ -297,9 +302,11 @@ func TestReportHead(t *testing.T) {
 	wantIn(t, "the page", page, `hx-get="/tasks/task_1/report" hx-trigger="load"`)
 	wantIn(t, "the report", s.get(t, "/tasks/task_1/report", asPart), "<dt>Asked</dt><dd>Do it.",
 		`<div id="figures" hx-swap-oob="innerHTML">`)
-	wantIn(t, "the jumps", page, `<a href="/tasks/task_1/ops/16">↩ 2 back to 1</a> <span class="quiet">by the agent</span><div>the &lt;b&gt;wrong&lt;/b&gt; way</div>`)
+	wantIn(t, "the jumps", page,
+		`<a href="/tasks/task_1/ops/16">↩ 2 back to 1</a> <span class="quiet">by the agent</span><div>the &lt;b&gt;wrong&lt;/b&gt; way</div>`)
 	w.end("done")
-	wantIn(t, "the news", s.get(t, nextOf(t, page), asPart), `<section id="report" aria-label="Report" hx-swap-oob="outerHTML"`)
+	wantIn(t, "the news", s.get(t, nextOf(t, page), asPart),
+		`<section id="report" aria-label="Report" hx-swap-oob="outerHTML"`)
 	wantIn(t, "the report", s.get(t, "/tasks/task_1/report", asPart), "<dt>Ended</dt><dd>done")
 	if got := s.ask(t, "GET", "/tasks/none/report", nil, asPart); got.code != http.StatusNotFound {
 		t.Errorf("of no task: %d", got.code)

@@ -19,14 +19,19 @@ func TestOpensAtWhatMatters(t *testing.T) {
 	w.call("WriteFile", "written")
 	w.add(
 		&op.ModelAsked{LastSeq: 9, Tokens: 900},
-		&op.ModelReplied{Calls: []op.Call{{ID: "f", Name: "Bash", Args: `{"command":"go <test>"}`}}, Finish: "tool_calls"},
+		&op.ModelReplied{Calls: []op.Call{{ID: "f", Name: "Bash", Args: `{"command":"go <test>"}`}},
+			Finish: "tool_calls"},
 		&op.ToolCalled{Call: "f", Name: "Bash", Args: `{"command":"go <test>"}`},
-		&op.ToolReturned{Call: "f", Name: "Bash", Text: strings.Repeat("early\n", 40) + "FAIL 1\rFAIL <b>\r\n", Exit: &exit, IsError: true},
+		&op.ToolReturned{
+			Call: "f", Name: "Bash", Text: strings.Repeat("early\n", 40) + "FAIL 1\rFAIL <b>\r\n", Exit: &exit,
+			IsError: true,
+		},
 	)
 	w.save()
 	w.jump(1, "it was <wrong>")
 	page := s.get(t, "/tasks/task_1")
-	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">The last jump</h2>`, "jump from step 2 to step 1: 2 files changed", `<li class="mono">delete new.go</li><li class="mono">write old.go</li>`, "it was &lt;wrong&gt;",
+	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">The last jump</h2>`,
+		"jump from step 2 to step 1: 2 files changed", `<li class="mono">delete new.go</li><li class="mono">write old.go</li>`, "it was &lt;wrong&gt;",
 		`<span id="group-2"><span class="n">step 2</span> <span class="unseen">left</span> <span class="what left">Bash(go &lt;test&gt;)</span>`,
 		"early\nFAIL &lt;b&gt;</pre>")
 	if n := strings.Count(page, "<details open"); n != 1 {
@@ -38,7 +43,8 @@ func TestOpensAtWhatMatters(t *testing.T) {
 		t.Errorf("%d lines of the output are shown", n)
 	}
 	w.call("Bash", "on")
-	wantIn(t, "the page", s.get(t, "/tasks/task_1"), "Last request 103 tokens, 2 % of the EAS of 4000, window 128000. 3 requests, at most 900 tokens.")
+	wantIn(t, "the page", s.get(t, "/tasks/task_1"),
+		"Last request 103 tokens, 2 % of the EAS of 4000, window 128000. 3 requests, at most 900 tokens.")
 	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "What failed", "FAIL &lt;b&gt;</pre>")
 }
 
@@ -49,13 +55,17 @@ func TestAfterTheTurn(t *testing.T) {
 	w := newTask(t, s, "task_1")
 	w.call("Bash", "x")
 	seq := w.add(&op.TurnEnded{Reason: "interrupted"})
-	wantIn(t, "the page", s.get(t, "/tasks/task_1"), `<span class="n">after step 1</span> <span class="what">interrupted</span>`)
-	if text := s.get(t, fmt.Sprintf("/tasks/task_1/ops/%d", seq)); strings.Contains(text, "/steps/2") || !strings.Contains(text, "after the last step") {
+	wantIn(t, "the page", s.get(t, "/tasks/task_1"),
+		`<span class="n">after step 1</span> <span class="what">interrupted</span>`)
+	if text := s.get(t, fmt.Sprintf("/tasks/task_1/ops/%d", seq)); strings.Contains(text, "/steps/2") ||
+		!strings.Contains(text, "after the last step") {
 		t.Errorf("the operation leads to a step that does not exist:\n%s", text)
 	}
-	w.add(&op.UserSaid{Text: "And now?", Source: op.SourceRequest}, &op.ModelAsked{LastSeq: seq + 1, Tokens: 9}, &op.ModelReplied{Text: "All is well.", Finish: "stop"})
+	w.add(&op.UserSaid{Text: "And now?", Source: op.SourceRequest}, &op.ModelAsked{LastSeq: seq + 1, Tokens: 9},
+		&op.ModelReplied{Text: "All is well.", Finish: "stop"})
 	for range 2 { // while the step is under way, and once it has ended
-		wantIn(t, "the page", s.get(t, "/tasks/task_1"), `<span class="n">step 2</span> <span class="what">All is well.</span>`)
+		wantIn(t, "the page", s.get(t, "/tasks/task_1"),
+			`<span class="n">step 2</span> <span class="what">All is well.</span>`)
 		w.save()
 	}
 }
@@ -69,7 +79,8 @@ func TestAutoFollows(t *testing.T) {
 	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">Step 1</h2>`)
 	url := nextOf(t, page)
 	w.jump(0, "back")
-	wantIn(t, "the news", s.get(t, url, asPart), `<div id="auto" hx-swap-oob="innerHTML"><h2 tabindex="-1" id="opened">The last jump</h2>`)
+	wantIn(t, "the news", s.get(t, url, asPart),
+		`<div id="auto" hx-swap-oob="innerHTML"><h2 tabindex="-1" id="opened">The last jump</h2>`)
 }
 
 // addField adds lines to a card's header by the page's form.
@@ -96,7 +107,8 @@ func TestDecideBetween(t *testing.T) {
 		t.Fatalf("no form names the other card:\n%s", page)
 	}
 	_, seen := s.text(t, "theirs")
-	got := s.ask(t, "POST", "/cards/theirs/decide", form("act", "supersede", "seen", seen, "from", "review", "by", "ours", "by_seen", bySeen[1], "turned", "yes"))
+	got := s.ask(t, "POST", "/cards/theirs/decide",
+		form("act", "supersede", "seen", seen, "from", "review", "by", "ours", "by_seen", bySeen[1], "turned", "yes"))
 	if got.code != 303 || !strings.HasPrefix(got.header.Get("Location"), "/review/theirs") {
 		t.Fatalf("%d to %s\n%s", got.code, got.header.Get("Location"), got.text)
 	}

@@ -125,11 +125,14 @@ func TestDecideAndUndo(t *testing.T) {
 		t.Error("an address makes a page say something")
 	}
 	for _, stale := range []url.Values{form(), form("act", "0"), form("act", "7"), form("act", "x")} {
-		if got := s.ask(t, "POST", "/undo", stale); got.code != 409 || !strings.Contains(got.text, "this was decided here: Approved: topic of c1") || s.state(t, "c1") != card.Reviewed {
+		if got := s.ask(t, "POST", "/undo", stale); got.code != 409 ||
+			!strings.Contains(got.text, "this was decided here: Approved: topic of c1") ||
+			s.state(t, "c1") != card.Reviewed {
 			t.Errorf("undo of %v: %d, c1 is %s\n%s", stale, got.code, s.state(t, "c1"), got.text)
 		}
 	}
-	if back := s.ask(t, "POST", "/undo", form("act", "1")); back.header.Get("Location") != "/review/c1?done=2" || s.state(t, "c1") != card.Draft {
+	if back := s.ask(t, "POST", "/undo", form("act", "1")); back.header.Get("Location") != "/review/c1?done=2" ||
+		s.state(t, "c1") != card.Draft {
 		t.Errorf("undo: %d to %s, c1 is %s", back.code, back.header.Get("Location"), s.state(t, "c1"))
 	}
 }
@@ -164,15 +167,18 @@ func TestSupersede(t *testing.T) {
 	}
 	_, one := s.text(t, "c1")
 	_, two := s.text(t, "c2")
-	got := s.ask(t, "POST", "/cards/c1/decide", form("act", "supersede", "seen", one, "by", "c2", "by_seen", two, "from", "review"))
+	got := s.ask(t, "POST", "/cards/c1/decide",
+		form("act", "supersede", "seen", one, "by", "c2", "by_seen", two, "from", "review"))
 	if got.code != 303 || s.state(t, "c1") != card.Superseded || s.store.SupersededBy("c1")[0] != "c2" {
 		t.Fatalf("%d, c1 is %s by %v", got.code, s.state(t, "c1"), s.store.SupersededBy("c1"))
 	}
 	// Turned: the card shown takes the other's place, and stays shown.
 	_, two = s.text(t, "c2")
 	_, three := s.text(t, "c3")
-	got = s.ask(t, "POST", "/cards/c3/decide", form("act", "supersede", "seen", three, "by", "c2", "by_seen", two, "turned", "yes", "from", "review"))
-	if got.header.Get("Location") != "/review/c3?done=2" || s.state(t, "c2") != card.Superseded || s.store.SupersededBy("c2")[0] != "c3" {
+	got = s.ask(t, "POST", "/cards/c3/decide",
+		form("act", "supersede", "seen", three, "by", "c2", "by_seen", two, "turned", "yes", "from", "review"))
+	if got.header.Get("Location") != "/review/c3?done=2" || s.state(t, "c2") != card.Superseded ||
+		s.store.SupersededBy("c2")[0] != "c3" {
 		t.Fatalf("%d to %s, c2 is %s", got.code, got.header.Get("Location"), s.state(t, "c2"))
 	}
 }
@@ -220,7 +226,8 @@ func TestEdit(t *testing.T) {
 
 	// Browsers send CR LF; the file keeps its line ends.
 	mine := strings.Replace(was, "topic: one", "topic: mine", 1)
-	got := s.ask(t, "POST", "/cards/c1/edit", form("seen", seen, "text", strings.ReplaceAll(mine, "\n", "\r\n"), "from", "review"))
+	got := s.ask(t, "POST", "/cards/c1/edit",
+		form("seen", seen, "text", strings.ReplaceAll(mine, "\n", "\r\n"), "from", "review"))
 	if now, _ := s.text(t, "c1"); got.code != 303 || got.header.Get("Location") != "/review/c1?done=1" || now != mine {
 		t.Fatalf("%d to %s:\n%q\nwant\n%q", got.code, got.header.Get("Location"), now, mine)
 	}
@@ -327,7 +334,8 @@ func TestBothVersions(t *testing.T) {
 		}
 	}
 	wantIn(t, "the page of theirs", s.get(t, "/review/theirs"), `<h2 id="against-title">Keep one of the two</h2>`,
-		`<a href="/cards/ours">topic of ours</a>`, "never on &lt;b&gt;BSD&lt;/b&gt;", "contradicts nobody, which is no card here")
+		`<a href="/cards/ours">topic of ours</a>`, "never on &lt;b&gt;BSD&lt;/b&gt;",
+		"contradicts nobody, which is no card here")
 }
 
 func TestQueueOfMany(t *testing.T) {
@@ -367,7 +375,8 @@ func TestEditFields(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "c1", "old topic")
 	was, seen := s.text(t, "c1")
-	if got := s.ask(t, "GET", "/cards/c1/edit", nil); !strings.Contains(got.text, `value="old topic"`) || strings.Contains(got.text, "source_task") {
+	if got := s.ask(t, "GET", "/cards/c1/edit", nil); !strings.Contains(got.text, `value="old topic"`) ||
+		strings.Contains(got.text, "source_task") {
 		t.Errorf("the form has no field for the topic, or shows the front matter:\n%s", got.text)
 	}
 	if got := s.ask(t, "POST", "/preview", form("body", "- **Issue**: <b>x</b>")); !strings.Contains(got.text, "<strong>Issue</strong> &lt;b&gt;x") {
@@ -402,17 +411,22 @@ func TestLostIssue(t *testing.T) {
 	head, _, _ := strings.Cut(was, "- **Issue**")
 	for name, f := range map[string]url.Values{"fields": form("seen", seen, "topic", "new topic", "body", lost), "file": form("seen", seen, "text", head+lost)} {
 		got := s.ask(t, "POST", "/cards/c1/edit", f)
-		if now, _ := s.text(t, "c1"); got.code != 422 || now != was || !strings.Contains(got.text, "the Issue is missing") || !strings.Contains(got.text, "typed too") ||
+		if now, _ := s.text(t, "c1"); got.code != 422 || now != was ||
+			!strings.Contains(got.text, "the Issue is missing") || !strings.Contains(got.text, "typed too") ||
 			strings.Contains(got.text, `name="topic"`) != (name == "fields") {
 			t.Errorf("%s: %d\n%s", name, got.code, got.text)
 		}
 	}
 }
 
-// TestSearchNamesWithheld: the search says how many drafts fit that no task is shown, and the list's field has the focus.
+// TestSearchNamesWithheld: the search says how many drafts fit that no task is shown, and the list's field has the
+// focus.
 func TestSearchNamesWithheld(t *testing.T) {
 	s := openSite(t)
-	c := &card.Card{ID: "w1", Topic: "zebra crossing", SourceTask: "t", Issue: []string{"the zebra crossing is painted over"}, Provenance: card.Provenance{Tainted: true}}
+	c := &card.Card{
+		ID: "w1", Topic: "zebra crossing", SourceTask: "t", Issue: []string{"the zebra crossing is painted over"},
+		Provenance: card.Provenance{Tainted: true},
+	}
 	if _, _, err := s.store.Put(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,8 @@ func TestRights(t *testing.T) {
 	for may := door.Anyone; may <= door.Jump; may++ {
 		browsers[may] = s.with(t, may)
 	}
-	path := strings.NewReplacer("{name}", "page.css", "{$}", "", "{card}", "c1", "{task}", "t", "{seq}", "1", "{step}", "0")
+	path := strings.NewReplacer("{name}", "page.css", "{$}", "", "{card}", "c1", "{task}", "t", "{seq}", "1",
+		"{step}", "0")
 	for _, r := range s.page.routes() {
 		if stated[r.pattern] != r.right.String() {
 			t.Errorf("%s needs the right to %s, stated is %q", r.pattern, r.right, stated[r.pattern])
@@ -73,7 +74,8 @@ func TestRights(t *testing.T) {
 					t.Errorf("%s without access: %d", r.pattern, got.code)
 				}
 			case may < r.right:
-				if got.code != http.StatusForbidden || !strings.Contains(got.text, "needs the right to "+r.right.String()) {
+				if got.code != http.StatusForbidden ||
+					!strings.Contains(got.text, "needs the right to "+r.right.String()) {
 					t.Errorf("%s with the right to %s: %d\n%s", r.pattern, may, got.code, got.text)
 				}
 			case got.code == http.StatusForbidden || got.code == http.StatusUnauthorized:
@@ -93,7 +95,8 @@ func TestSessionsPage(t *testing.T) {
 	s.page.renewed = func(urls []string) { renewed = append(renewed, urls) }
 	reader, other := s.with(t, door.Read), s.with(t, door.Jump)
 	page := s.get(t, "/sessions")
-	wantIn(t, "the page", page, "3 browsers have access", "only reads", "this browser", s.token(t, door.Read), s.token(t, door.Answer), s.token(t, door.Jump))
+	wantIn(t, "the page", page, "3 browsers have access", "only reads", "this browser", s.token(t, door.Read),
+		s.token(t, door.Answer), s.token(t, door.Jump))
 	if got := s.ask(t, "POST", "/sessions", form("session", "x")); got.code != http.StatusBadRequest {
 		t.Errorf("no session: %d", got.code)
 	}
@@ -101,7 +104,8 @@ func TestSessionsPage(t *testing.T) {
 	if got := s.ask(t, "POST", "/sessions", form("session", "2")); got.code != http.StatusSeeOther {
 		t.Errorf("%d", got.code)
 	}
-	if a, b := reader.ask(t, "GET", "/review", nil).code, other.ask(t, "GET", "/review", nil).code; a != 401 || b != 200 {
+	if a, b := reader.ask(t, "GET", "/review", nil).code, other.ask(t, "GET", "/review", nil).code; a != 401 ||
+		b != 200 {
 		t.Errorf("the ended session: %d, another: %d", a, b)
 	}
 	s.ask(t, "POST", "/sessions", form("session", "others"))

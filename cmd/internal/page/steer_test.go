@@ -41,7 +41,8 @@ func TestSteer(t *testing.T) {
 	} {
 		path := "/tasks/t/" + c.act
 		for _, edit := range []func(*http.Request){header("Origin", ""), header("Origin", "http://evil.example"), noCookie} {
-			if a := s.ask(t, "POST", path, c.form, edit); a.code != http.StatusForbidden && a.code != http.StatusUnauthorized {
+			if a := s.ask(t, "POST", path, c.form, edit); a.code != http.StatusForbidden &&
+				a.code != http.StatusUnauthorized {
 				t.Errorf("%v from elsewhere: %d", c.form, a.code)
 			}
 		}

@@ -33,7 +33,10 @@ func newTask(t testing.TB, s *site, id string) *stream {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.log.Close() })
-	w.add(&op.TaskOpened{Task: id, Dir: t.TempDir(), Store: filepath.Join(t.TempDir(), "store.git"), Model: "m", EAS: 4000, Window: 128000, Encoding: "r50k_base", System: "You are an agent."})
+	w.add(&op.TaskOpened{
+		Task: id, Dir: t.TempDir(), Store: filepath.Join(t.TempDir(), "store.git"), Model: "m", EAS: 4000,
+		Window: 128000, Encoding: "r50k_base", System: "You are an agent.",
+	})
 	w.add(&op.UserSaid{Text: "Do it.", Source: op.SourceRequest})
 	w.save()
 	return w
@@ -65,7 +68,10 @@ func (w *stream) add(bodies ...op.Body) uint64 {
 // save ends the step under way.
 func (w *stream) save() {
 	w.t.Helper()
-	w.add(&op.WorldSaved{Parent: w.parent, Commit: fmt.Sprintf("%040x", w.step+1), Tree: fmt.Sprintf("%040x", w.step+1), Complete: true})
+	w.add(&op.WorldSaved{
+		Parent: w.parent, Commit: fmt.Sprintf("%040x", w.step+1), Tree: fmt.Sprintf("%040x", w.step+1),
+		Complete: true,
+	})
 	w.parent = w.step
 	w.step++
 }
@@ -91,7 +97,10 @@ func (w *stream) jump(to int, reason string) {
 	w.add(
 		&op.PassDone{Trigger: "person", Block: "[ANAMNESIS_BLOCK]", Cards: []string{"card-1"}, Writer: "extractor"},
 		&op.JumpIntended{From: from, To: to, Reason: reason, By: "agent", Backward: true},
-		&op.JumpDone{From: from, To: to, Backward: true, Reverted: []string{"new.go", "old.go"}, Deleted: []string{"new.go"}, NReverted: 2, Notice: "The files are as of step " + fmt.Sprint(to)},
+		&op.JumpDone{
+			From: from, To: to, Backward: true, Reverted: []string{"new.go", "old.go"}, Deleted: []string{"new.go"},
+			NReverted: 2, Notice: "The files are as of step " + fmt.Sprint(to),
+		},
 	)
 	w.parent = to
 }
@@ -142,7 +151,8 @@ func TestUnlinked(t *testing.T) {
 func TestProblemPage(t *testing.T) {
 	s := openSite(t)
 	got := s.ask(t, "GET", "/tasks/none", nil)
-	if _, after, ok := strings.Cut(got.text, "<h1>Not Found</h1>"); !ok || !strings.Contains(after, "no such task: none") {
+	if _, after, ok := strings.Cut(got.text, "<h1>Not Found</h1>"); !ok ||
+		!strings.Contains(after, "no such task: none") {
 		t.Errorf("%d: %s", got.code, got.text)
 	}
 }
@@ -188,7 +198,8 @@ func TestTaskAddresses(t *testing.T) {
 		{"/tasks/task_1/live?after=x", 400},
 	} {
 		got := s.ask(t, "GET", tt.path, nil)
-		for got.code == http.StatusMovedPermanently || got.code == http.StatusTemporaryRedirect || got.code == http.StatusPermanentRedirect {
+		for got.code == http.StatusMovedPermanently || got.code == http.StatusTemporaryRedirect ||
+			got.code == http.StatusPermanentRedirect {
 			got = s.ask(t, "GET", got.header.Get("Location"), nil) // a path the mux cleans
 			if got.code == http.StatusSeeOther {
 				got.code = http.StatusNotFound // it led to the first page
@@ -216,7 +227,10 @@ func TestSubagentTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	opened := &op.TaskOpened{Task: "whole.1", Dir: t.TempDir(), Model: "m", EAS: 4000, Parent: &op.Parent{Task: "whole", Op: 5, Call: "c1", Agent: "explore"}}
+	opened := &op.TaskOpened{
+		Task: "whole.1", Dir: t.TempDir(), Model: "m", EAS: 4000,
+		Parent: &op.Parent{Task: "whole", Op: 5, Call: "c1", Agent: "explore"},
+	}
 	if _, err := log.Append(t.Context(), entryOf(t, 0, opened)); err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +238,10 @@ func TestSubagentTasks(t *testing.T) {
 	if strings.Contains(list, "/tasks/whole.1") {
 		t.Errorf("the list holds a subagent's task:\n%s", list)
 	}
-	wantIn(t, "the list", list, `href="/tasks/whole"`, "1 to 1 of 1", "The task of a subagent is not among them", `href="/tasks?all=yes"`)
-	wantIn(t, "the list of all", s.get(t, "/tasks?all=yes"), `href="/tasks/whole"`, `href="/tasks/whole.1"`, "1 to 2 of 2", "a subagent of whole")
+	wantIn(t, "the list", list, `href="/tasks/whole"`, "1 to 1 of 1", "The task of a subagent is not among them",
+		`href="/tasks?all=yes"`)
+	wantIn(t, "the list of all", s.get(t, "/tasks?all=yes"), `href="/tasks/whole"`, `href="/tasks/whole.1"`,
+		"1 to 2 of 2", "a subagent of whole")
 	wantIn(t, "a subagent's task", s.get(t, "/tasks/whole.1"), `A subagent (explore) of <a href="/tasks/whole/ops/5">`)
 }
 
@@ -242,13 +258,17 @@ func TestTimelinePage(t *testing.T) {
 	page := s.get(t, "/tasks/task_1")
 	wantIn(t, "the page", page,
 		`<span class="chip done" title="the last turn ended with an answer">done</span> the last turn ended with an answer`, `aria-current="step"`, `id="step-2" data-parent="1"`,
-		`aria-label="Branch from step 1, left: it was wrong"`, "block, 1 ✦", `↩ <span class="short">to 1<`, "card card-1",
+		`aria-label="Branch from step 1, left: it was wrong"`, "block, 1 ✦", `↩ <span class="short">to 1<`,
+		"card card-1",
 		"Last request 103 tokens", "of the EAS of 4000", "window 128000", "Operations 1 to 22 of 22.", `id="op-22"`, `class="jump"`, `class="dot left`, `class="dot here"`)
-	if strings.Contains(page, "<style") || strings.Contains(page, " style=") || strings.Contains(page, " on") && strings.Contains(page, "onclick") {
+	if strings.Contains(page, "<style") || strings.Contains(page, " style=") ||
+		strings.Contains(page, " on") && strings.Contains(page, "onclick") {
 		t.Error("a style or a script stands in the page")
 	}
-	wantIn(t, "the list of tasks", s.get(t, "/tasks"), `href="/tasks/task_1"`, "3 steps · 22 operations · 1 jump", " · /")
-	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "Left: it was wrong", "not in", "any more", `/tasks/task_1/ops/9`, `/tasks/task_1/ops/16`)
+	wantIn(t, "the list of tasks", s.get(t, "/tasks"), `href="/tasks/task_1"`,
+		"3 steps · 22 operations · 1 jump", " · /")
+	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "Left: it was wrong", "not in", "any more",
+		`/tasks/task_1/ops/9`, `/tasks/task_1/ops/16`)
 	wantIn(t, "the operation", s.get(t, "/tasks/task_1/ops/7"), "tool.returned", "first", `/tasks/task_1/ops/7/context`)
 	part := s.get(t, "/tasks/task_1/ops/7", asPart)
 	if strings.Contains(part, "<html") || !strings.Contains(part, `id="opened"`) {
@@ -263,7 +283,8 @@ func TestContextPage(t *testing.T) {
 	w.call("ReadFile", "first")
 	w.call("Bash", "second")
 	early := s.get(t, "/tasks/task_1/ops/4/context")
-	wantIn(t, "the first request", early, "As the request of op 4 carried it", "up to op 3", "You are an agent.", "Do it.")
+	wantIn(t, "the first request", early, "As the request of op 4 carried it", "up to op 3",
+		"You are an agent.", "Do it.")
 	if strings.Contains(early, "first") {
 		t.Error("the first request carried what came after it")
 	}
@@ -287,10 +308,14 @@ func TestHostileText(t *testing.T) {
 	if _, err := w.log.Append(t.Context(), opstream.Entry{Kind: "x.note", Step: w.step, Body: []byte(`{"html":"<script>alert(5)</script>"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	paths := []string{"/tasks", "/tasks/task_1", "/tasks/task_1/steps/1", "/tasks/task_1/live?after=3&tree=0.1&state=x&ended=false&first=1"}
+	paths := []string{
+		"/tasks", "/tasks/task_1", "/tasks/task_1/steps/1",
+		"/tasks/task_1/live?after=3&tree=0.1&state=x&ended=false&first=1",
+	}
 	last, _ := w.log.Last()
 	for seq := range last {
-		paths = append(paths, fmt.Sprintf("/tasks/task_1/ops/%d", seq+1), fmt.Sprintf("/tasks/task_1/ops/%d/context", seq+1))
+		paths = append(paths, fmt.Sprintf("/tasks/task_1/ops/%d", seq+1),
+			fmt.Sprintf("/tasks/task_1/ops/%d/context", seq+1))
 	}
 	for _, path := range paths {
 		page := s.get(t, path)
@@ -301,5 +326,6 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 	wantIn(t, "the reply", s.get(t, "/tasks/task_1/ops/5"), "&lt;script&gt;alert(1)", `\x1b[31mred`, `\u202e`)
-	wantIn(t, "the kind of another program", s.get(t, fmt.Sprintf("/tasks/task_1/ops/%d", last)), "x.note", "does not know", "&lt;script&gt;alert(5)")
+	wantIn(t, "the kind of another program", s.get(t, fmt.Sprintf("/tasks/task_1/ops/%d", last)), "x.note",
+		"does not know", "&lt;script&gt;alert(5)")
 }

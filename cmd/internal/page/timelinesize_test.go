@@ -33,14 +33,21 @@ func (w *stream) long(ops int) {
 		id := fmt.Sprint("c", w.step)
 		text := fmt.Sprintf("<b>%d</b> ", w.step) + strings.Repeat("a long line of output & more ", 12)
 		put(&op.ModelAsked{LastSeq: last, Tokens: 100 + w.step%50*100},
-			&op.ModelReplied{Text: text, Calls: []op.Call{{ID: id, Name: "Bash", Args: `{"command":"go test ./..."}`}}, Finish: "tool_calls"},
+			&op.ModelReplied{
+				Text: text, Calls: []op.Call{{ID: id, Name: "Bash", Args: `{"command":"go test ./..."}`}},
+				Finish: "tool_calls",
+			},
 			&op.ToolCalled{Call: id, Name: "Bash", Args: `{"command":"go test ./..."}`},
 			&op.ToolReturned{Call: id, Name: "Bash", Text: text},
-			&op.WorldSaved{Parent: w.parent, Commit: fmt.Sprintf("%040x", w.step), Tree: fmt.Sprintf("%040x", w.step), Complete: true})
+			&op.WorldSaved{
+				Parent: w.parent, Commit: fmt.Sprintf("%040x", w.step), Tree: fmt.Sprintf("%040x", w.step),
+				Complete: true,
+			})
 		w.parent = w.step
 		if w.step++; w.step%30 == 0 {
 			to := w.parent - 10
-			put(&op.PassDone{Trigger: "person", Block: "b", Cards: []string{"c"}}, &op.JumpIntended{From: w.parent, To: to, Reason: text, By: "person", Backward: true},
+			put(&op.PassDone{Trigger: "person", Block: "b", Cards: []string{"c"}},
+				&op.JumpIntended{From: w.parent, To: to, Reason: text, By: "person", Backward: true},
 				&op.JumpDone{From: w.parent, To: to, Backward: true})
 			w.parent = to
 		}
@@ -119,7 +126,8 @@ func TestLists(t *testing.T) {
 		nodes := []timeline.Node{{Step: 0, ParentRow: -1}}
 		for range rapid.IntRange(0, 30).Draw(rt, "rows") {
 			lane := rapid.IntRange(0, min(nodes[len(nodes)-1].Lane+1, 20)).Draw(rt, "lane")
-			nodes = append(nodes, timeline.Node{Step: len(nodes), Parent: rapid.IntRange(0, len(nodes)-1).Draw(rt, "parent"), Lane: lane})
+			nodes = append(nodes,
+				timeline.Node{Step: len(nodes), Parent: rapid.IntRange(0, len(nodes)-1).Draw(rt, "parent"), Lane: lane})
 		}
 		from := rapid.IntRange(0, len(nodes)-1).Draw(rt, "from")
 		v := treeView{Path: "/tasks/t"}

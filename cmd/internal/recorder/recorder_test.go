@@ -73,8 +73,8 @@ func logged(t *testing.T, svc *session.Service) string {
 	return string(text)
 }
 
-// TestHook: hooks start one recorder, a process of this program in the same home that holds the directory's lock, and it
-// records their events; the end of an agent's call does not end a hook.
+// TestHook: hooks start one recorder, a process of this program in the same home that holds the directory's lock, and
+// it records their events; the end of an agent's call does not end a hook.
 func TestHook(t *testing.T) {
 	svc := service(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -91,7 +91,8 @@ func TestHook(t *testing.T) {
 	for _, in := range []io.Reader{
 		event(dir, "UserPromptSubmit", `,"prompt":"Go."`),
 		event(dir, "PreToolUse", `,"tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"`),
-		event(dir, "PostToolUse", `,"tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1","tool_response":{"stdout":""}`),
+		event(dir, "PostToolUse",
+			`,"tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1","tool_response":{"stdout":""}`),
 		event(dir, "Stop", ""),
 	} {
 		r, w, err := os.Pipe()

@@ -30,7 +30,8 @@ func seat(t *testing.T) (s *Seat, dir string, warned *[]string) {
 	}
 	warned = new([]string)
 	s = &Seat{
-		Console: &console.Console{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer), Getenv: env},
+		Console: &console.Console{In: strings.NewReader(""), Out: new(bytes.Buffer),
+			Err: new(bytes.Buffer), Getenv: env},
 		Configured: func(string) (*session.Service, *settings.Settings, error) {
 			svc, err := session.New(session.Options{Getenv: env, Version: "test"})
 			return svc, new(settings.Settings), err
@@ -77,20 +78,23 @@ func TestInTree(t *testing.T) {
 	}
 	failed := errors.New("no model")
 	var worked Work
-	err := s.inTree(t.Context(), Work{Request: session.Request{Dir: dir}, Tree: "x"}, func(_ context.Context, w Work) error {
-		worked = w
-		if got, err := os.ReadFile(filepath.Join(w.Dir, "f")); string(got) != "1" {
-			t.Errorf("the worktree lacks a file: %v", err)
-		}
-		return failed
-	})
+	err := s.inTree(t.Context(), Work{Request: session.Request{Dir: dir}, Tree: "x"},
+		func(_ context.Context, w Work) error {
+			worked = w
+			if got, err := os.ReadFile(filepath.Join(w.Dir, "f")); string(got) != "1" {
+				t.Errorf("the worktree lacks a file: %v", err)
+			}
+			return failed
+		})
 	if !errors.Is(err, failed) {
 		t.Errorf("%v, want %v", err, failed)
 	}
-	if worked.Tree != "" || worked.Worktree == nil || worked.Worktree.From == "" || filepath.Base(worked.Worktree.Root) != "x" {
+	if worked.Tree != "" || worked.Worktree == nil || worked.Worktree.From == "" ||
+		filepath.Base(worked.Worktree.Root) != "x" {
 		t.Errorf("worked with %+v", worked)
 	}
-	if text := strings.Join(*warned, "\n"); !strings.Contains(text, "a copy of ") || strings.Contains(text, "anamnesis apply") {
+	if text := strings.Join(*warned, "\n"); !strings.Contains(text, "a copy of ") ||
+		strings.Contains(text, "anamnesis apply") {
 		t.Errorf("warned %q", text)
 	}
 	if _, err := os.Stat(worked.Dir); err == nil {

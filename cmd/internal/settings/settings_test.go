@@ -143,7 +143,9 @@ func TestFaults(t *testing.T) {
 		{"- model\n", `:1: a list where a group of keys with values is wanted`},
 	} {
 		p := newPlace(t, c.text, "", nil)
-		if _, err := p.load(t); err == nil || !strings.Contains(err.Error(), filepath.Join(p.home.Config, "config.yaml")) || !strings.Contains(err.Error(), c.want) {
+		if _, err := p.load(t); err == nil ||
+			!strings.Contains(err.Error(), filepath.Join(p.home.Config, "config.yaml")) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
 		}
 	}
@@ -154,7 +156,8 @@ func TestFaults(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(p.home.Config, "config.yaml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.load(t); err == nil || !strings.Contains(err.Error(), "not a regular file; make it a readable file or remove it") {
+	if _, err := p.load(t); err == nil ||
+		!strings.Contains(err.Error(), "not a regular file; make it a readable file or remove it") {
 		t.Error(err)
 	}
 }
@@ -191,14 +194,16 @@ func TestNotify(t *testing.T) {
 // TestWelcome: keys and servers that were found are named with the lines that use them.
 func TestWelcome(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"data":[{"id":"m1"},{"id":"m2"},{"id":"m3"},{"id":"m4"},{"id":"m5"},{"id":"m6"},{"id":"m7"},{"id":"m8"},{"id":"m9"},{"id":"m10"}]}`))
+		_,
+			_ = w.Write([]byte(`{"data":[{"id":"m1"},{"id":"m2"},{"id":"m3"},{"id":"m4"},{"id":"m5"},{"id":"m6"},{"id":"m7"},{"id":"m8"},{"id":"m9"},{"id":"m10"}]}`))
 	}))
 	defer srv.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	env := map[string]string{"DEEPSEEK_API_KEY": "k"}
 	none := &Settings{UserFile: "/c.yaml", Values: []Value{{Key: "model"}}}
-	text := none.Welcome(Offers(t.Context(), func(n string) string { return env[n] }, []Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}), "")
+	text := none.Welcome(Offers(t.Context(), func(n string) string { return env[n] },
+		[]Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}), "")
 	for _, want := range []string{"$DEEPSEEK_API_KEY is set", "key_env: DEEPSEEK_API_KEY", "2  vLLM at " + srv.URL + ": m1", "3  vLLM at " + srv.URL + ": m2\n       model: m2\n", ": m9 (1 more are not listed)", "base_url: " + srv.URL + "/v1", "anamnesis demo", "/c.yaml"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
@@ -259,7 +264,8 @@ func TestReader(t *testing.T) {
 			return map[string]string{"ANAMNESIS_HOME": p.home.State, "ANAMNESIS_MODEL": "b", "ANAMNESIS_MAX_COST": "100", "OPENAI_BASE_URL": "http://env/v1", "MINE": "key"}[name]
 		})(t.Context(), c.spent)
 		if (err != nil) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) ||
-			(m != nil) != (c.want != "") || m != nil && (m.Name() != c.want || eas == 0 || !asked["MINE"]) || asked["OPENAI_BASE_URL"] {
+			(m != nil) != (c.want != "") || m != nil && (m.Name() != c.want || eas == 0 || !asked["MINE"]) ||
+			asked["OPENAI_BASE_URL"] {
 			t.Errorf("%q: %v, EAS %d, %v", c.user, m, eas, err)
 		}
 	}

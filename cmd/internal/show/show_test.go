@@ -57,9 +57,15 @@ func TestJumpPlan(t *testing.T) {
 		want []string
 	}{
 		"nothing to move": {inspect.JumpPlan{From: 3, To: 1},
-			[]string{"t would jump now: step 3 to step 1\n", "no file would be moved\n", "!under way", "!leave", "!pass", "!git", "!missing"}},
+			[]string{
+				"t would jump now: step 3 to step 1\n", "no file would be moved\n", "!under way", "!leave", "!pass",
+				"!git", "!missing",
+			}},
 		"running": {inspect.JumpPlan{From: 3, To: 1, Running: true, UnderWay: 4},
-			[]string{"t is running and would jump when its present step is complete: step 3", "step 4 is under way and would end first; what its calls changed since step 3 ended"}},
+			[]string{
+				"t is running and would jump when its present step is complete: step 3",
+				"step 4 is under way and would end first; what its calls changed since step 3 ended",
+			}},
 		"what it leaves": {inspect.JumpPlan{From: 3, To: 1, Discarded: []op.Range{{First: 5, Last: 9}}, Raw: 10, EAS: 20},
 			[]string{"leave   ops 5", "no pass: 10 tokens discarded in all <= EAS 20\n"}},
 		"repositories": {inspect.JumpPlan{Git: []op.GitMove{}}, []string{"git     nothing would be moved\n"}},
@@ -215,7 +221,8 @@ func TestRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, warned := printed(func(o *Printer) { o.Removed(store, &found) })
-		if !strings.HasPrefix(out, row.out) || (out == "") != (row.out == "") || strings.Contains(warned, "git -C "+dir+" filter-repo") != row.warned || (warned != "") != row.warned {
+		if !strings.HasPrefix(out, row.out) || (out == "") != (row.out == "") ||
+			strings.Contains(warned, "git -C "+dir+" filter-repo") != row.warned || (warned != "") != row.warned {
 			t.Errorf("%s: %q, warned %q", name, out, warned)
 		}
 	}
@@ -223,7 +230,10 @@ func TestRemoved(t *testing.T) {
 
 // TestBlame: each line has its origin's label; an origin says which commands show more, and how to undo a step.
 func TestBlame(t *testing.T) {
-	step := blame.Origin{Kind: blame.Step, Task: "t", Step: 2, Parent: 1, Request: &blame.Op{Seq: 3, Text: "do it"}, Reply: "I do", Calls: []blame.Op{{Seq: 5}, {Seq: 6}}, Path: "old"}
+	step := blame.Origin{
+		Kind: blame.Step, Task: "t", Step: 2, Parent: 1, Request: &blame.Op{Seq: 3, Text: "do it"}, Reply: "I do",
+		Calls: []blame.Op{{Seq: 5}, {Seq: 6}}, Path: "old",
+	}
 	for name, row := range map[string]struct {
 		origin blame.Origin
 		head   string
@@ -243,13 +253,16 @@ func TestBlame(t *testing.T) {
 		for _, r := range rows {
 			names = append(names, r[0])
 		}
-		if !strings.HasPrefix(head, row.head) || strings.Join(names, " ") != row.names || strings.Contains(head, "a session of codex") != (row.origin.Agent != "") {
+		if !strings.HasPrefix(head, row.head) || strings.Join(names, " ") != row.names ||
+			strings.Contains(head, "a session of codex") != (row.origin.Agent != "") {
 			t.Errorf("%s: %q, rows %q", name, head, names)
 		}
 	}
-	a := &blame.Answer{File: "f", Lines: []blame.Line{{Number: 9, Origin: 0, Text: "x\r"}, {Number: 10, Origin: 1, Text: "y"}},
+	a := &blame.Answer{File: "f",
+		Lines:   []blame.Line{{Number: 9, Origin: 0, Text: "x\r"}, {Number: 10, Origin: 1, Text: "y"}},
 		Origins: []blame.Origin{step, {Kind: blame.User}}}
-	says(t, "a file", Blame(a), " 9  t@2  x\n10  you  y\n\n", "anamnesis blame f:LINE says more of a line\n", "you  changed by you\n", "!undo")
+	says(t, "a file", Blame(a), " 9  t@2  x\n10  you  y\n\n", "anamnesis blame f:LINE says more of a line\n",
+		"you  changed by you\n", "!undo")
 	a.Asked = true
 	says(t, "its lines", Blame(a), "  undo     anamnesis jump t 1 --dry-run", "\n\nchanged by you\n", "!f:LINE")
 }

@@ -32,7 +32,10 @@ func TestCost(t *testing.T) {
 // TestTasksNarrow: on a narrow terminal a task's directory and the first paragraph of its
 // first request have a line of their own.
 func TestTasksNarrow(t *testing.T) {
-	rows := []taskdir.Summary{{ID: "count_words", Dir: "/srv/shop", State: "done", Steps: 3, First: "Count the words.\n\nI ran `ls`", Request: "And the lines."}}
+	rows := []taskdir.Summary{{
+		ID: "count_words", Dir: "/srv/shop", State: "done", Steps: 3, First: "Count the words.\n\nI ran `ls`",
+		Request: "And the lines.",
+	}}
 	for width, want := range map[int]int{40: 3, 80: 2, 120: 1} {
 		var b bytes.Buffer
 		o := Printer{Out: &b, Width: width}
@@ -58,7 +61,8 @@ func TestTasksColumns(t *testing.T) {
 	o := Printer{Out: &b, Width: 200}
 	o.Tasks(rows)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], " open            1 step  ") || strings.Index(lines[0], "Fix it.") != strings.Index(lines[1], "Fix it.") {
+	if len(lines) != 2 || !strings.Contains(lines[0], " open            1 step  ") ||
+		strings.Index(lines[0], "Fix it.") != strings.Index(lines[1], "Fix it.") {
 		t.Errorf("%s", b.String())
 	}
 }

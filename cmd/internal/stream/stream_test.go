@@ -64,18 +64,22 @@ func TestCat(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if torn, err := Cat(t.Context(), &out, dir, 0, "", false, false); err != nil || torn == nil || strings.Count(out.String(), "\n") != 3 {
+	if torn, err := Cat(t.Context(), &out, dir, 0, "", false, false); err != nil || torn == nil ||
+		strings.Count(out.String(), "\n") != 3 {
 		t.Errorf("%v, %v:\n%s", torn, err, &out)
 	}
 }
 
 // TestPrintText: a record that is not yet durable says so, and its body cannot speak to the terminal.
 func TestPrintText(t *testing.T) {
-	rec := opstream.Record{Seq: 7, Kind: "x.a", Step: 2, Time: time.Unix(0, 0), Durable: true, Body: []byte("{\"n\":\"\x1b[2J\"}")}
+	rec := opstream.Record{Seq: 7, Kind: "x.a", Step: 2, Time: time.Unix(0, 0), Durable: true,
+		Body: []byte("{\"n\":\"\x1b[2J\"}")}
 	for durable, mark := range map[bool]string{true: "", false: " (not known durable yet)"} {
 		rec.Durable = durable
 		var out strings.Builder
-		if err := Print(&out, rec, false); err != nil || !strings.HasPrefix(out.String(), "7 1970-01-01T00:00:00.000000Z x.a step 2 tok 0"+mark+" {") || strings.Contains(out.String(), "\x1b") {
+		if err := Print(&out, rec, false); err != nil ||
+			!strings.HasPrefix(out.String(), "7 1970-01-01T00:00:00.000000Z x.a step 2 tok 0"+mark+" {") ||
+			strings.Contains(out.String(), "\x1b") {
 			t.Errorf("%q, %v", &out, err)
 		}
 	}

@@ -45,7 +45,8 @@ func TestOutputs(t *testing.T) {
 	var b strings.Builder
 	exit := 1
 	p := NewText(nil, &b, 200, "", WithOutputs)
-	p.Op(op.Op{Seq: 7, Body: &op.ToolReturned{Name: "Bash", Exit: &exit, Text: strings.Repeat("x\n", 20) + "last\n[exit 1]"}})
+	p.Op(op.Op{Seq: 7,
+		Body: &op.ToolReturned{Name: "Bash", Exit: &exit, Text: strings.Repeat("x\n", 20) + "last\n[exit 1]"}})
 	p.Op(op.Op{Seq: 8, Body: &op.ToolReturned{Name: "ReadFile", IsError: true, Text: "no such file"}})
 	p.Op(op.Op{Seq: 9, Body: &op.ToolReturned{Name: "ReadFile", Text: "a file"}})
 	want := `• Bash (exit 1)
@@ -74,7 +75,10 @@ func TestNarrow(t *testing.T) {
 	exit := 1
 	p.Op(op.Op{Body: &op.ToolReturned{Name: "Bash", Exit: &exit, Millis: 1200}})
 	p.Op(op.Op{Body: &op.JumpDropped{To: 3, Why: "the step was interrupted"}})
-	p.Op(op.Op{Body: &op.JumpDone{From: 3, To: 1, Kept: []op.Skipped{{Path: "notes.md", Reason: "you changed it after the step"}}}})
+	p.Op(op.Op{
+		Body: &op.JumpDone{From: 3, To: 1,
+			Kept: []op.Skipped{{Path: "notes.md", Reason: "you changed it after the step"}}},
+	})
 	want := `▸ Bash(go test ./... -run Tes…
 • Bash(go tes… (exit 1) (1.2s)
 ! jump to step 3 not made:
@@ -98,7 +102,8 @@ func TestRetry(t *testing.T) {
 			p.Retry(model.Attempt{Try: try, Of: 5, Fault: &model.Fault{Err: errors.New(text), Tries: try}})
 		}
 	}
-	if got := b.String(); strings.Count(got, "busy") != 1 || !strings.Contains(got, "(try 3 of 5), for the same reason\n") || !strings.Contains(got, "gone") {
+	if got := b.String(); strings.Count(got, "busy") != 1 ||
+		!strings.Contains(got, "(try 3 of 5), for the same reason\n") || !strings.Contains(got, "gone") {
 		t.Error(got)
 	}
 }

@@ -41,7 +41,8 @@ func TestLogTime(t *testing.T) {
 	}
 	defer f.Close()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.Local)
-	NewText(nil, f, 80, "", NoOutputs).Op(op.Op{Time: at, Body: &op.UserSaid{Text: "Mind the gap.", Source: op.SourceSteer}})
+	NewText(nil, f, 80, "",
+		NoOutputs).Op(op.Op{Time: at, Body: &op.UserSaid{Text: "Mind the gap.", Source: op.SourceSteer}})
 	text, err := os.ReadFile(f.Name())
 	if want := "03-04 05:06:07 » Mind the gap.\n"; err != nil || string(text) != want {
 		t.Errorf("%q, %v", text, err)

@@ -31,7 +31,8 @@ func TestProgressLine(t *testing.T) {
 		t.Errorf("a short scan showed %q", got)
 	}
 	got := scan(100, 10*time.Millisecond)
-	if !strings.HasPrefix(got, "\r\x1b[K[################....] 41 of about 50 files, 43.0 MB\r") || !strings.Contains(got, "\x1b[K51 files, ") || !strings.HasSuffix(got, "files, 95.4 MB\r\x1b[K") {
+	if !strings.HasPrefix(got, "\r\x1b[K[################....] 41 of about 50 files, 43.0 MB\r") ||
+		!strings.Contains(got, "\x1b[K51 files, ") || !strings.HasSuffix(got, "files, 95.4 MB\r\x1b[K") {
 		t.Errorf("a long scan showed %q", got)
 	}
 	if got := scan(30, 10*time.Millisecond); got != "" {
@@ -68,7 +69,8 @@ func TestPlainProgress(t *testing.T) {
 		}
 		p.Scan(worldstate.Progress{Done: true})
 		now = now.Add(time.Hour)
-		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: reading: 10 files, 10.7 GB so far\n") {
+		if got := strings.Count(out.String(), "\n"); got != want ||
+			want > 0 && !strings.HasPrefix(out.String(), "anamnesis: reading: 10 files, 10.7 GB so far\n") {
 			t.Errorf("%d seconds: %d lines, want %d:\n%s", seconds, got, want, out.String())
 		}
 	}
@@ -85,8 +87,8 @@ func TestProgressFormatsWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestWorking: what takes long and shows nothing else says each second how long; a scan within it has the line. Without a
-// terminal few lines say so. What is quick says nothing.
+// TestWorking: what takes long and shows nothing else says each second how long; a scan within it has the line. Without
+// a terminal few lines say so. What is quick says nothing.
 func TestWorking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := func(plain, scans bool, d time.Duration) string {
@@ -105,7 +107,8 @@ func TestWorking(t *testing.T) {
 		if got := work(false, false, 3500*time.Millisecond); got != "\r\x1b[Kpacking … 2 s\r\x1b[Kpacking … 3 s\r\x1b[K" {
 			t.Errorf("on a terminal: %q", got)
 		}
-		if got := work(false, true, 5*time.Second); strings.Contains(got, "packing") || !strings.Contains(got, "1 files") {
+		if got := work(false, true, 5*time.Second); strings.Contains(got, "packing") ||
+			!strings.Contains(got, "1 files") {
 			t.Errorf("with a scan: %q", got)
 		}
 		if got := work(true, false, 50*time.Second); got != "anamnesis: packing: 11 s so far\nanamnesis: packing: 41 s so far\n" {

@@ -56,7 +56,8 @@ func TestEveryKindIsHandled(t *testing.T) {
 			return true
 		})
 		if len(missing) > 0 {
-			t.Errorf("%s: %s: no case for %q", h.file, strings.Join(h.funcs, " and "), slices.Sorted(maps.Keys(missing)))
+			t.Errorf("%s: %s: no case for %q", h.file, strings.Join(h.funcs, " and "),
+				slices.Sorted(maps.Keys(missing)))
 		}
 	}
 	for _, d := range parse(t, "../../../opstream/op/kinds.go").Decls {

@@ -47,7 +47,8 @@ func (w *writer) step(name string) {
 	st := w.b.State()
 	id := st.Steps.Next()
 	w.add(id, &op.ModelAsked{LastSeq: st.Last, Tokens: 100 * id})
-	w.add(id, &op.ModelReplied{Calls: []op.Call{{ID: fmt.Sprint("c", id), Name: name, Args: "{}"}}, Finish: "tool_calls"})
+	w.add(id,
+		&op.ModelReplied{Calls: []op.Call{{ID: fmt.Sprint("c", id), Name: name, Args: "{}"}}, Finish: "tool_calls"})
 	w.add(id, &op.ToolReturned{Call: fmt.Sprint("c", id), Name: name})
 	w.add(id, &op.WorldSaved{Parent: st.Current, Commit: fmt.Sprint("c", id)})
 }
@@ -158,7 +159,8 @@ func TestTreeProperties(t *testing.T) {
 			}
 			seen[n.Step] = true
 			if n.Step > 0 && (n.ParentRow >= row || tree.Nodes[n.ParentRow].Step != n.Parent) {
-				rt.Fatalf("step %d in row %d: its parent %d is said to stand in row %d", n.Step, row, n.Parent, n.ParentRow)
+				rt.Fatalf("step %d in row %d: its parent %d is said to stand in row %d", n.Step, row,
+					n.Parent, n.ParentRow)
 			}
 			if n.OnPath && n.Lane != 0 {
 				rt.Fatalf("step %d is on the path and stands in lane %d", n.Step, n.Lane)
@@ -261,14 +263,19 @@ func TestTreeUnderWayCalls(t *testing.T) {
 	w := &writer{t, story(t, "a")}
 	id := w.b.State().Steps.Next()
 	w.add(id, &op.ModelAsked{LastSeq: w.b.State().Last, Tokens: 9})
-	w.add(id, &op.ModelReplied{Calls: []op.Call{{ID: "x", Name: "Glob", Args: "{}"}, {ID: "y", Name: "Bash", Args: `{"command":"go test"}`}}, Finish: "tool_calls"})
+	w.add(id, &op.ModelReplied{
+		Calls:  []op.Call{{ID: "x", Name: "Glob", Args: "{}"}, {ID: "y", Name: "Bash", Args: `{"command":"go test"}`}},
+		Finish: "tool_calls",
+	})
 	w.add(id, &op.ToolReturned{Call: "x", Name: "Glob"})
 	nodes := w.b.Tree().Nodes
-	if got := nodes[len(nodes)-1]; !got.UnderWay || !strings.HasPrefix(got.Text, "Glob") || !strings.HasSuffix(got.Text, ", Bash(go test)") {
+	if got := nodes[len(nodes)-1]; !got.UnderWay || !strings.HasPrefix(got.Text, "Glob") ||
+		!strings.HasSuffix(got.Text, ", Bash(go test)") {
 		t.Errorf("%+v", got)
 	}
 	w.add(id, &op.ApprovalDecided{Call: "y", Decision: "edit", Args: `{"command":"go vet"}`})
-	w.add(id, &op.ToolReturned{Call: "y", Name: "Bash", IsError: true, Refused: true, Text: "Not run: the user interrupted the turn."})
+	w.add(id, &op.ToolReturned{Call: "y", Name: "Bash", IsError: true, Refused: true,
+		Text: "Not run: the user interrupted the turn."})
 	nodes = w.b.Tree().Nodes
 	if got := nodes[len(nodes)-1].Text; !strings.HasSuffix(got, ", Bash(go vet) (interrupted)") {
 		t.Errorf("after the user edited the command: %q", got)

@@ -59,7 +59,8 @@ func TestPickerView(t *testing.T) {
 			}
 		}
 		at := fmt.Sprint("❯ row ", row.at+1)
-		if len(got) != row.shown || !strings.HasSuffix(got[0], fmt.Sprint(" row ", row.first)) || cursor == nil || paint.Strip(lines[cursor.Y]) != at {
+		if len(got) != row.shown || !strings.HasSuffix(got[0], fmt.Sprint(" row ", row.first)) || cursor == nil ||
+			paint.Strip(lines[cursor.Y]) != at {
 			t.Errorf("%+v: %q, cursor %+v", row, got, cursor)
 		}
 		if end := paint.Strip(lines[len(lines)-1]); !strings.HasPrefix(end, fmt.Sprintf("%d of %d", row.at+1, row.rows)) {
@@ -68,7 +69,8 @@ func TestPickerView(t *testing.T) {
 	}
 }
 
-// TestPickStep: steps are listed newest first, a branch leaves the line it came from, and the step before the last is chosen.
+// TestPickStep: steps are listed newest first, a branch leaves the line it came from, and the step before the last is
+// chosen.
 func TestPickStep(t *testing.T) {
 	svc := &session.Service{}
 	svc.Home.State = t.TempDir()
@@ -94,16 +96,21 @@ func TestPickStep(t *testing.T) {
 		add(id, &op.ModelAsked{}, &op.ModelReplied{Text: fmt.Sprint("Did ", id, "."), Finish: "stop"},
 			&op.WorldSaved{Parent: parent, Commit: fmt.Sprint("c", id), Changed: changed, NChanged: len(changed)})
 	}
-	add(0, &op.TaskOpened{Task: "t", Dir: "/w", Model: "m", EAS: 4000}, &op.UserSaid{Text: "Go.", Source: op.SourceRequest}, &op.WorldSaved{Commit: "c0"})
+	add(0, &op.TaskOpened{Task: "t", Dir: "/w", Model: "m", EAS: 4000},
+		&op.UserSaid{Text: "Go.", Source: op.SourceRequest}, &op.WorldSaved{Commit: "c0"})
 	step(1, 0, "a", "b")
 	step(2, 1)
 	step(3, 2)
-	add(4, &op.JumpIntended{From: 3, To: 1, By: "user", Reason: "wrong", Backward: true}, &op.JumpDone{From: 3, To: 1, Backward: true})
+	add(4, &op.JumpIntended{From: 3, To: 1, By: "user", Reason: "wrong", Backward: true},
+		&op.JumpDone{From: 3, To: 1, Backward: true})
 	step(4, 1, "a")
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m := &screen{ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State), edit: editor.New(&editor.History{}, "", nil), o: Options{Service: svc, Task: "t"}}
+	m := &screen{
+		ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State),
+		edit: editor.New(&editor.History{}, "", nil), o: Options{Service: svc, Task: "t"},
+	}
 	msg, ok := m.pickStep()().(pickedMsg)
 	if !ok {
 		t.Fatal("there is no list")
@@ -165,7 +172,10 @@ func TestNamed(t *testing.T) {
 // TestLinesBesideTheInput: what waits is listed above the input, the last message with the key that edits it; a hint is
 // shown for a while.
 func TestLinesBesideTheInput(t *testing.T) {
-	m := &screen{ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State), edit: editor.New(&editor.History{}, "", nil), now: time.Unix(1000, 0)}
+	m := &screen{
+		ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State),
+		edit: editor.New(&editor.History{}, "", nil), now: time.Unix(1000, 0),
+	}
 	lines := func(list []string) string { return paint.Strip(strings.Join(list, "\n")) }
 	if got := lines(m.queued()); got != "" {
 		t.Errorf("nothing waits: %q", got)

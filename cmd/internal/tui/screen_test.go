@@ -37,7 +37,11 @@ func asked(t *testing.T, cols, rows int) *seat {
 	svc := &session.Service{}
 	svc.Home.State = t.TempDir()
 	s := &seat{newScreen(t.Context(), Options{Service: svc, Out: out}, feed.New()), nil, make(chan tea.Msg, 100)}
-	s.q = &ask.Question{Kind: ask.OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"touch a"}`}, Why: "mode:ask"}, Answer: make(chan gate.Answer, 1)}
+	s.q = &ask.Question{
+		Kind:   ask.OfCall,
+		Call:   gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"touch a"}`}, Why: "mode:ask"},
+		Answer: make(chan gate.Answer, 1),
+	}
 	s.update(tea.WindowSizeMsg{Width: cols, Height: rows})
 	s.wait(sizeFor)
 	s.feed.Add(s.q)
@@ -137,7 +141,8 @@ func TestKeyOrWord(t *testing.T) {
 			default:
 			}
 			if got != c.want || s.edit.Text() != c.line {
-				t.Errorf("%q after %v: the answer is %q, want %q; the line %q, want %q", c.keys, c.after, got, c.want, s.edit.Text(), c.line)
+				t.Errorf("%q after %v: the answer is %q, want %q; the line %q, want %q", c.keys, c.after, got, c.want,
+					s.edit.Text(), c.line)
 			}
 			s.running = false
 			s.wait(2 * hintFor)
@@ -155,7 +160,8 @@ func TestKeysShown(t *testing.T) {
 				keys := func(when string) {
 					t.Helper()
 					for _, key := range []string{"y once", "n no", "e edit"} {
-						if shown := s.shown(); !strings.Contains(shown, key) || strings.Count(shown, "\n") >= size[1]-1 {
+						if shown := s.shown(); !strings.Contains(shown, key) ||
+							strings.Count(shown, "\n") >= size[1]-1 {
 							t.Errorf("%s: %q is not shown:\n%s", when, key, shown)
 						}
 					}
@@ -166,7 +172,8 @@ func TestKeysShown(t *testing.T) {
 				keys("later")
 				s.types("!sleep 9", 0)
 				s.Update(tea.KeyPressMsg{Code: tea.KeyEnter}) // it is not started
-				if keys("as the command begins"); len(s.mine) == 0 || size[1] > 10 && !strings.Contains(s.shown(), "running: ! sleep 9") {
+				if keys("as the command begins"); len(s.mine) == 0 ||
+					size[1] > 10 && !strings.Contains(s.shown(), "running: ! sleep 9") {
 					t.Errorf("the command is not shown:\n%s", s.shown())
 				}
 				s.update(shellMsg{line: "sleep 9", out: strings.Repeat("line\n", 50)})

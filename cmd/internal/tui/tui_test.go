@@ -27,7 +27,10 @@ import (
 // TestOpeningFails: a task that could not be continued, by a wrong model for example, is
 // continued by the next request; one that did not begin is not.
 func TestOpeningFails(t *testing.T) {
-	m := &screen{ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
+	m := &screen{
+		ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State),
+		edit: editor.New(&editor.History{}, "", nil),
+	}
 	fail := func() {
 		m.opened(openedMsg{err: errors.New("no such model")})
 	}
@@ -38,7 +41,8 @@ func TestOpeningFails(t *testing.T) {
 	}
 	m.o.Task = ""
 	m.begin("go on")
-	m.feed.Add(startedMsg{session.Info{Task: "task_2"}, &state.State{Last: 9}}) // another process has a task of this name
+	// another process has a task of this name
+	m.feed.Add(startedMsg{session.Info{Task: "task_2"}, &state.State{Last: 9}})
 	if fail(); m.o.Task != "" {
 		t.Errorf("a task that did not begin is kept: %q", m.o.Task)
 	}
@@ -46,7 +50,10 @@ func TestOpeningFails(t *testing.T) {
 
 // TestUntil: a check is a command line as it was typed; it holds for the next request and for no other task.
 func TestUntil(t *testing.T) {
-	m := &screen{ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
+	m := &screen{
+		ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State),
+		edit: editor.New(&editor.History{}, "", nil),
+	}
 	says := func(line, want string) {
 		t.Helper()
 		m.out = nil
@@ -104,7 +111,10 @@ func TestInterruptedTurn(t *testing.T) {
 	m.outcome(turnMsg{out: runtime.Outcome{Reason: "interrupted"}})
 	m.leaving = true
 	m.outcome(turnMsg{out: runtime.Outcome{Reason: "interrupted"}})
-	want := []string{"interrupted · everything so far is recorded; type to continue", "interrupted · everything so far is recorded"}
+	want := []string{
+		"interrupted · everything so far is recorded; type to continue",
+		"interrupted · everything so far is recorded",
+	}
 	if got := strings.Split(paint.Strip(strings.Join(m.out, "\n")), "\n"); !slices.Equal(got, want) {
 		t.Errorf("printed %q", got)
 	}
@@ -113,7 +123,10 @@ func TestInterruptedTurn(t *testing.T) {
 // TestCountdown: the wait for a provider counts down in the last line; its reason is printed once.
 func TestCountdown(t *testing.T) {
 	now := time.Now()
-	m := &screen{scrollback: scrollback{width: 120}, st: new(state.State), feed: feed.New(), running: true, begun: now, now: now}
+	m := &screen{
+		scrollback: scrollback{width: 120}, st: new(state.State), feed: feed.New(), running: true, begun: now,
+		now: now,
+	}
 	m.words.reset("")
 	wait := &op.Wait{Until: now.Add(90 * time.Second), Tries: 1}
 	for range 2 {
@@ -134,7 +147,9 @@ func TestCountdown(t *testing.T) {
 // TestUnknownOutcome: a call that an earlier process began is shown with its command.
 func TestUnknownOutcome(t *testing.T) {
 	m := &screen{scrollback: scrollback{width: 80}, st: new(state.State), feed: feed.New()}
-	m.st.Reply = &state.Reply{Calls: []state.CallState{{Call: op.Call{ID: "c", Name: "Bash", Args: `{"command":"go test ./..."}`}}}}
+	m.st.Reply = &state.Reply{
+		Calls: []state.CallState{{Call: op.Call{ID: "c", Name: "Bash", Args: `{"command":"go test ./..."}`}}},
+	}
 	m.returned(1, &op.ToolReturned{Call: "c", Name: "Bash", Unknown: true})
 	if got := paint.Strip(strings.Join(m.out, "\n")); got != "● Bash go test ./...  outcome unknown" {
 		t.Errorf("shown as %q", got)
@@ -237,10 +252,11 @@ func TestTypingAtAList(t *testing.T) {
 	var taken []string
 	open := func() *screen {
 		m := &screen{now: time.Unix(1000, 0), edit: editor.New(&editor.History{}, "", nil)}
-		m.pick = &picker{yesNo: true, rows: []pickRow{{text: "yes"}, {text: "no"}}, then: func(_ *screen, r pickRow) tea.Cmd {
-			taken = append(taken, r.text)
-			return nil
-		}}
+		m.pick = &picker{yesNo: true, rows: []pickRow{{text: "yes"}, {text: "no"}},
+			then: func(_ *screen, r pickRow) tea.Cmd {
+				taken = append(taken, r.text)
+				return nil
+			}}
 		return m
 	}
 	m := open()

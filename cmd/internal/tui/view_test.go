@@ -20,15 +20,18 @@ import (
 
 // idle returns a screen of some columns at which nothing happens, of a task or none.
 func idle(t *testing.T, width int, task string) *screen {
-	m := &screen{ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: width}, st: new(state.State), edit: editor.New(&editor.History{}, "", nil), now: time.Unix(1000, 0)}
+	m := &screen{
+		ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: width}, st: new(state.State),
+		edit: editor.New(&editor.History{}, "", nil), now: time.Unix(1000, 0),
+	}
 	m.tall = 24
 	m.o.Service = new(session.Service)
 	m.info.Task, m.info.Model, m.info.Approval = task, "m", "ask"
 	return m
 }
 
-// TestStanding: the last line says what model and mode there are, how full the context is, and where the task stands; on a
-// narrow screen it leaves out what does not change.
+// TestStanding: the last line says what model and mode there are, how full the context is, and where the task stands;
+// on a narrow screen it leaves out what does not change.
 func TestStanding(t *testing.T) {
 	planned := false
 	left := optest.Stepped + optest.JumpBack("2") + "world.saved 2 {\"parent\":0,\"commit\":\"c2\"}\n"
@@ -134,7 +137,8 @@ func TestWorking(t *testing.T) {
 		"opening":  {func(m *screen) { m.opening, m.begun, m.activity = true, m.now, "jumping" }, "jumping  0 s · Esc interrupts"},
 		"thoughts": {func(m *screen) { m.running, m.begun, m.reply.thinking = true, m.now, "so\nit is" }, "thinking: so it is  0 s · Esc interrupts"},
 		"an outage": {func(m *screen) {
-			m.running, m.begun, m.st.Outage = true, m.now, &state.Outage{Wait: op.Wait{Until: m.now.Add(9 * time.Second)}}
+			m.running, m.begun, m.st.Outage = true, m.now,
+				&state.Outage{Wait: op.Wait{Until: m.now.Add(9 * time.Second)}}
 		}, "asking again in 9s, at "},
 		"over": {func(m *screen) {
 			m.running, m.begun, m.st.Outage = true, m.now, &state.Outage{Wait: op.Wait{Until: m.now}}

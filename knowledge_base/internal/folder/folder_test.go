@@ -65,7 +65,8 @@ func TestReadAll(t *testing.T) {
 	broken, temp := write("2026-02/broken.md", "---"), write("2026-02/"+durable.TempPrefix+"1", "")
 	write("README.md", text("c"))
 	paths, bad, err := f.Paths()
-	if err != nil || len(bad) != 0 || len(paths) != 3 || paths[0] != a || paths[1] != b || paths[2] != broken || len(f.Temp) != 1 || f.Temp[0] != temp {
+	if err != nil || len(bad) != 0 || len(paths) != 3 || paths[0] != a || paths[1] != b || paths[2] != broken ||
+		len(f.Temp) != 1 || f.Temp[0] != temp {
 		t.Fatalf("%v %v %v %v", paths, bad, f.Temp, err)
 	}
 	first, err := f.ReadAll(t.Context(), paths, nil)
@@ -82,7 +83,8 @@ func TestReadAll(t *testing.T) {
 // What does not count here is a draft without a date, and outside text is tainted; the file's own words stay.
 func TestJudged(t *testing.T) {
 	at := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
-	st := NewFile(&card.Card{ID: "a", Topic: "t", SourceTask: "t", State: card.Reviewed, VerifiedAt: &at, Issue: []string{"i"}}, "p", nil)
+	st := NewFile(&card.Card{ID: "a", Topic: "t", SourceTask: "t", State: card.Reviewed, VerifiedAt: &at,
+		Issue: []string{"i"}}, "p", nil)
 	got := st.Judged(true, true)
 	if got.State != card.Draft || got.VerifiedAt != nil || !got.Provenance.Tainted {
 		t.Errorf("%+v", got.Card)

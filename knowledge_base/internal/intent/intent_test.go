@@ -28,7 +28,8 @@ func TestReplay(t *testing.T) {
 	index := filepath.Join(dir, ".index")
 	in := New(index, time.Unix(1e9, 0))
 	before := Sum([]byte("before"))
-	in.Files = []File{{Path: "2026-01/old.md", Before: before, Data: "after"}, {Path: "2026-01/done.md", Before: before, Data: "after"},
+	in.Files = []File{{Path: "2026-01/old.md", Before: before, Data: "after"},
+		{Path: "2026-01/done.md", Before: before, Data: "after"},
 		{Path: "2026-01/edited.md", Before: before, Data: "after"}, {Path: "2026-01/gone.md", Before: before, Gone: true},
 		{Path: "2026-02/new.md", Data: "after"}}
 	if err := in.Write(durable.OS{}); err != nil {
@@ -56,7 +57,8 @@ func TestReplay(t *testing.T) {
 func TestPendingRefuses(t *testing.T) {
 	for _, text := range []string{
 		"torn", `{"v":2}`, `{"v":1,"files":[{"path":"../x","data":"x"}]}`, `{"v":1,"files":[{"path":".git/config","data":"x"}]}`,
-		`{"v":1,"theirs":"c","files":[{"path":"../x","data":"x"}]}`, `{"v":1,"theirs":"c","files":[{"path":".git/config","data":"x"}]}`,
+		`{"v":1,"theirs":"c","files":[{"path":"../x","data":"x"}]}`,
+		`{"v":1,"theirs":"c","files":[{"path":".git/config","data":"x"}]}`,
 	} {
 		index := t.TempDir()
 		if err := os.WriteFile(filepath.Join(index, changePrefix+"1.json"), []byte(text), durable.FileMode); err != nil {

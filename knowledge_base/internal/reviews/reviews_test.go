@@ -73,7 +73,8 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		l, err := Open(durable.OS{}, path, "")
-		if err != nil || l.Reviewed[hash] != tt.reviewed || l.Arrived[hash] != tt.arrived || l.Bad != tt.bad || l.Knows(hash) != (tt.reviewed || tt.arrived) {
+		if err != nil || l.Reviewed[hash] != tt.reviewed || l.Arrived[hash] != tt.arrived || l.Bad != tt.bad ||
+			l.Knows(hash) != (tt.reviewed || tt.arrived) {
 			t.Errorf("%s: %+v, %v", tt.name, l, err)
 		}
 	}

@@ -30,7 +30,8 @@ func TestCard(t *testing.T) {
 		t.Fatal(err)
 	}
 	clean, markers, err := Redactor(hide).Card(c)
-	if err != nil || len(markers) != 1 || strings.Contains(string(clean.Markdown()), "hunter2") || clean.Tags[0] != "[redacted:password:1]" {
+	if err != nil || len(markers) != 1 || strings.Contains(string(clean.Markdown()), "hunter2") ||
+		clean.Tags[0] != "[redacted:password:1]" {
 		t.Errorf("%s\n%v, %v", clean.Markdown(), markers, err)
 	}
 	if again, markers, err := Redactor(hide).Card(clean); err != nil || again != clean || markers != nil {
@@ -51,7 +52,8 @@ func TestScrubber(t *testing.T) {
 	if to := b.Path("2026-01/hunter2.md"); to != "2026-01/redacted-password-1.md" {
 		t.Errorf("the path became %q", to)
 	}
-	if text, kinds := b.Text("see hunter2.md"); text != "see redacted-password-1.md" || len(kinds) != 1 || kinds[0] != "name" {
+	if text, kinds := b.Text("see hunter2.md"); text != "see redacted-password-1.md" || len(kinds) != 1 ||
+		kinds[0] != "name" {
 		t.Errorf("%q %v", text, kinds)
 	}
 	list := filepath.Join(t.TempDir(), "list.jsonl")
@@ -80,7 +82,8 @@ func TestPlan(t *testing.T) {
 	if err := os.Symlink("a.txt", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"link", "hunter2.txt", "long", "longest", "clean.txt", "noise", "bytes", "a.txt", "a.txt", "none", ".hidden"}
+	names := []string{"link", "hunter2.txt", "long", "longest", "clean.txt", "noise", "bytes", "a.txt", "a.txt",
+		"none", ".hidden"}
 	p, err := NewScrubber(hide).Plan(dir, names)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +108,8 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var conflict *NameConflictError
-	if _, err := NewScrubber(hide).Plan(dir, names); !errors.As(err, &conflict) || conflict.Name != "redacted-password-1.txt" {
+	if _, err := NewScrubber(hide).Plan(dir, names); !errors.As(err, &conflict) ||
+		conflict.Name != "redacted-password-1.txt" {
 		t.Errorf("the name is taken: %v", err)
 	}
 }

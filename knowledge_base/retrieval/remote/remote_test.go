@@ -176,7 +176,8 @@ func TestBadReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = e.EmbedCards(t.Context(), []string{"a", "b"})
-		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 2*maxWords {
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") ||
+			len(err.Error()) > 2*maxWords {
 			t.Errorf("%.80s: %v, want one line with %q", tt.reply, err, tt.want)
 		}
 		s.Close()
@@ -222,7 +223,8 @@ func TestLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, err := Load(path, env)
-		if tt.want == "" && (err != nil || e == nil) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if tt.want == "" && (err != nil || e == nil) ||
+			tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: %v, want %q", tt.text, err, tt.want)
 		}
 		if e != nil && strings.Contains(e.Fingerprint(), "k\"") {

@@ -78,7 +78,8 @@ func TestExt4(t *testing.T) {
 	if cuts < wantCuts {
 		t.Errorf("only %d cuts, want %d", cuts, wantCuts)
 	}
-	t.Logf("%d power cuts in %d lives of a stream on ext4, %d kept more than was acknowledged, %d lost", cuts, lives, doubtful, lost)
+	t.Logf("%d power cuts in %d lives of a stream on ext4, %d kept more than was acknowledged, %d lost", cuts, lives,
+		doubtful, lost)
 }
 
 // TestExt4Control leaves the stream's syncs out, and cuts the power just after
@@ -115,7 +116,8 @@ func TestExt4Fails(t *testing.T) {
 		l.run(t, roleFail)
 		acked, _ := l.at(l.disk.Events())
 		if len(l.acked) != after || l.read < acked {
-			t.Errorf("after %d acknowledgements: %d operations can be read, %d were acknowledged", len(l.acked), l.read, acked)
+			t.Errorf("after %d acknowledgements: %d operations can be read, %d were acknowledged", len(l.acked),
+				l.read, acked)
 		}
 		got, err := readBack(t, l.disk.Cut(l.disk.Events(), 512, rand.New(rand.NewPCG(uint64(after), 11))))
 		if err == nil {

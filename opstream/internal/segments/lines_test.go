@@ -18,7 +18,8 @@ func TestParseName(t *testing.T) {
 	for name, want := range map[string]uint64{
 		digits + "7" + Suffix: 7, strings.Repeat("9", Digits) + Suffix: 9999999999999999,
 		"": 0, "7" + Suffix: 0, digits + "7": 0, digits + "7.json": 0, digits + "07" + Suffix: 0,
-		digits + "0" + Suffix: 0, digits + "x" + Suffix: 0, digits + "/" + Suffix: 0, digits + ":" + Suffix: 0, "+" + digits[1:] + "7" + Suffix: 0,
+		digits + "0" + Suffix: 0, digits + "x" + Suffix: 0, digits + "/" + Suffix: 0, digits + ":" + Suffix: 0,
+		"+" + digits[1:] + "7" + Suffix: 0,
 	} {
 		if got, ok := ParseName(name); got != want && ok || ok != (want > 0) {
 			t.Errorf("%q: %d, %v", name, got, ok)
@@ -93,9 +94,11 @@ func TestRead(t *testing.T) {
 			}
 			var c *wire.CorruptError
 			switch {
-			case why == "" && (err != nil || e.Seq != ref.Seq || string(line) != string(data[ref.off:ref.off+int64(ref.size)])):
+			case why == "" &&
+				(err != nil || e.Seq != ref.Seq || string(line) != string(data[ref.off:ref.off+int64(ref.size)])):
 				t.Errorf("%s: line %d: %s, %v", tt.name, i, line, err)
-			case why != "" && (!errors.As(err, &c) || c.Seq != ref.Seq || c.Offset != ref.off || !strings.Contains(c.Why, why)):
+			case why != "" &&
+				(!errors.As(err, &c) || c.Seq != ref.Seq || c.Offset != ref.off || !strings.Contains(c.Why, why)):
 				t.Errorf("%s: %v, want %q", tt.name, err, why)
 			}
 		}

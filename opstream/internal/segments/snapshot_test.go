@@ -63,7 +63,8 @@ func TestDecodeSnapshot(t *testing.T) {
 		}
 	}
 	c, err := DecodeSnapshot(seal(head(3, "3", "1,3", 3, 2) + "\x05\x06\x07{}"))
-	if err != nil || c.Idx.Last() != 3 || c.Idx.At(2) != (wire.Entry{Off: 6, Size: 6}) || c.Idx.At(3) != (wire.Entry{Off: 0, Size: 7}) ||
+	if err != nil || c.Idx.Last() != 3 || c.Idx.At(2) != (wire.Entry{Off: 6, Size: 6}) ||
+		c.Idx.At(3) != (wire.Entry{Off: 0, Size: 7}) ||
 		c.Cur.Off != 8 || string(c.Fold) != "{}" || fmt.Sprint(c.ends) != "[13 8]" {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -112,11 +113,13 @@ func TestParseBlobRef(t *testing.T) {
 		return fmt.Sprintf(`{"$blob":{"sha256":"%s","bytes":%d,"mime":"m"}}`, sum, n)
 	}
 	for body, want := range map[string]struct{ blob, malformed bool }{
-		`{"a":1}`: {}, `{"$blob":`: {true, true}, ref(sum, 0): {true, false}, ref(sum, wire.MaxBodyBytes): {true, false},
-		ref(sum, -1): {true, true}, ref(sum, wire.MaxBodyBytes+1): {true, true},
+		`{"a":1}`: {}, `{"$blob":`: {true, true}, ref(sum, 0): {true, false},
+		ref(sum, wire.MaxBodyBytes): {true, false},
+		ref(sum, -1):                {true, true}, ref(sum, wire.MaxBodyBytes+1): {true, true},
 		ref(sum[1:], 1): {true, true}, ref(sum+"a", 1): {true, true}, ref(strings.ToUpper(sum), 1): {true, true},
 	} {
-		if got, blob, err := ParseBlobRef([]byte(body)); blob != want.blob || (err != nil) != want.malformed || blob && err == nil && got.Blob.SHA256 != sum {
+		if got, blob, err := ParseBlobRef([]byte(body)); blob != want.blob || (err != nil) != want.malformed ||
+			blob && err == nil && got.Blob.SHA256 != sum {
 			t.Errorf("%s: %+v, %v, %v", body, got, blob, err)
 		}
 	}

@@ -57,7 +57,8 @@ func TestLineRoundTrip(t *testing.T) {
 
 // TestLineForms holds that a right checksum does not make a wrong form right.
 func TestLineForms(t *testing.T) {
-	good := AppendLine(nil, &Envelope{Seq: 2, TS: AppendTime(nil, time.Unix(0, 0)), Kind: []byte("k"), Body: []byte("{}")})
+	good := AppendLine(nil,
+		&Envelope{Seq: 2, TS: AppendTime(nil, time.Unix(0, 0)), Kind: []byte("k"), Body: []byte("{}")})
 	var e Envelope
 	if err := ParseLine(good, &e); err != nil {
 		t.Fatal(err)
@@ -82,12 +83,16 @@ func TestLineForms(t *testing.T) {
 	}
 }
 
-// TestLineLimits: a kind and a body as long as they may be are read; a line that is too long, of another version, cut or
-// changed says so.
+// TestLineLimits: a kind and a body as long as they may be are read; a line that is too long, of another version, cut
+// or changed says so.
 func TestLineLimits(t *testing.T) {
-	good := Envelope{Seq: 2, TS: AppendTime(nil, time.Unix(0, 0)), Kind: bytes.Repeat([]byte("k"), MaxKindBytes), Body: fmt.Appendf(nil, `{"a":"%s"}`, strings.Repeat("x", MaxInlineBytes-8))}
+	good := Envelope{
+		Seq: 2, TS: AppendTime(nil, time.Unix(0, 0)), Kind: bytes.Repeat([]byte("k"), MaxKindBytes),
+		Body: fmt.Appendf(nil, `{"a":"%s"}`, strings.Repeat("x", MaxInlineBytes-8)),
+	}
 	var e Envelope
-	if err := ParseLine(AppendLine(nil, &good), &e); err != nil || len(e.Kind) != MaxKindBytes || len(e.Body) != MaxInlineBytes {
+	if err := ParseLine(AppendLine(nil, &good), &e); err != nil || len(e.Kind) != MaxKindBytes ||
+		len(e.Body) != MaxInlineBytes {
 		t.Errorf("%d, %d, %v", len(e.Kind), len(e.Body), err)
 	}
 	good.Body = []byte("{}")
@@ -133,7 +138,10 @@ func TestYears(t *testing.T) {
 // FuzzLine holds that the decoder never panics and takes only lines that the
 // encoder would write, byte for byte.
 func FuzzLine(f *testing.F) {
-	good := AppendLine(nil, &Envelope{Seq: 7, Ack: 3, TS: AppendTime(nil, time.Unix(0, 0)), Kind: []byte("a.b"), Step: 1, Tok: 2, Body: []byte(`{"a":"b"}`)})
+	good := AppendLine(nil, &Envelope{
+		Seq: 7, Ack: 3, TS: AppendTime(nil, time.Unix(0, 0)), Kind: []byte("a.b"), Step: 1, Tok: 2,
+		Body: []byte(`{"a":"b"}`),
+	})
 	f.Add(good)
 	f.Add(good[:len(good)-1])
 	f.Add([]byte(`{"v":1,"seq":`))

@@ -54,7 +54,8 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		d := Decide(tt.mode, tt.facts, tt.rules)
-		if d.Verdict != tt.want || d.By != tt.by || !strings.Contains(d.Text, tt.text) || (d.Text == "") != (d.Verdict == Allow) {
+		if d.Verdict != tt.want || d.By != tt.by || !strings.Contains(d.Text, tt.text) ||
+			(d.Text == "") != (d.Verdict == Allow) {
 			t.Errorf("%s: Decide = %+v, want %s by %s, text with %q", tt.name, d, tt.want, tt.by, tt.text)
 		}
 	}

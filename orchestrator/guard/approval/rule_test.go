@@ -29,7 +29,8 @@ func rulesOf(t *testing.T, texts ...string) []Rule {
 
 // TestCommandAllowed: what rules let run, and what they leave to be asked.
 func TestCommandAllowed(t *testing.T) {
-	rules := rulesOf(t, "allow:Bash(git diff *)", "allow:Bash(go test *)", "allow:Bash(ls)", "allow:Bash(grep *)", "allow:Bash(cat *)",
+	rules := rulesOf(t, "allow:Bash(git diff *)", "allow:Bash(go test *)", "allow:Bash(ls)", "allow:Bash(grep *)",
+		"allow:Bash(cat *)",
 		"allow:Bash(> out/*)", "allow:Bash(./run.sh)", "allow:Bash(make lint)", "allow:Bash(sed -n *)",
 		"allow:Bash(ssh *)", "allow:Bash(npx *)", "allow:Bash(setsid *)", "allow:Bash(python3 *)", "allow:Bash(deno *)", "allow:Bash(xargs *)")
 	for _, row := range []struct {
@@ -60,7 +61,8 @@ func TestCommandAllowed(t *testing.T) {
 // TestCommandAttacks: one row a way to slip a command past rules that allow
 // others. None is allowed; each is asked about.
 func TestCommandAttacks(t *testing.T) {
-	rules := rulesOf(t, "allow:Bash(git *)", "allow:Bash(echo *)", "allow:Bash(cat *)", "allow:Bash(find *)", "allow:Bash(xargs *)", "allow:Bash(ls *)", "allow:Bash(env *)",
+	rules := rulesOf(t, "allow:Bash(git *)", "allow:Bash(echo *)", "allow:Bash(cat *)", "allow:Bash(find *)",
+		"allow:Bash(xargs *)", "allow:Bash(ls *)", "allow:Bash(env *)",
 		"allow:Bash(sed *)", "allow:Bash(awk *)", "allow:Bash(tar *)", "allow:Bash(python3 *)", "allow:Bash(bash *)", "allow:Bash(sudo *)", "allow:Bash(eval *)", "allow:Bash(sort *)",
 		"allow:Bash(nice *)", "allow:Bash(rsync *)", "allow:Bash(python3.11 *)", "allow:Bash(mksh *)", "allow:Bash(rm build/*)", "allow:Bash(> out/*)",
 		"allow:Bash(go *)", "allow:Bash(printf *)", "allow:Bash(read *)", "allow:Bash(test *)", "allow:Bash(set *)", "allow:Bash(alias *)", "allow:Bash(cd *)", "allow:Bash(timeout *)")
@@ -115,7 +117,8 @@ func TestCommandAttacks(t *testing.T) {
 // where it cannot be seen whether it is there, somebody is asked, also in mode
 // auto.
 func TestCommandRefused(t *testing.T) {
-	rules := rulesOf(t, "deny:Bash(rm *)", "deny:Bash(git push *)", "ask:Bash(curl *)", "deny:Bash(> /etc/*)", "allow:Bash")
+	rules := rulesOf(t, "deny:Bash(rm *)", "deny:Bash(git push *)", "ask:Bash(curl *)",
+		"deny:Bash(> /etc/*)", "allow:Bash")
 	for _, row := range []struct {
 		command string
 		want    Verdict
@@ -138,7 +141,8 @@ func TestCommandRefused(t *testing.T) {
 			t.Errorf("%q: %s by %s, want %s", row.command, d.Verdict, d.By, row.want)
 		}
 	}
-	if d := Decide(ModeAuto, Facts{Tool: "Bash", Command: "bash -c x"}, nil); d.Verdict != Allow || d.By != "mode:auto" {
+	if d := Decide(ModeAuto, Facts{Tool: "Bash", Command: "bash -c x"}, nil); d.Verdict != Allow ||
+		d.By != "mode:auto" {
 		t.Errorf("without rules, auto: %+v", d)
 	}
 	if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: "ls"}, rulesOf(t, "allow:Bash(ls)")); d.Verdict != Allow {

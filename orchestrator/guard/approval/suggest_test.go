@@ -66,7 +66,8 @@ func FuzzSuggest(f *testing.F) {
 			}
 		}
 		for _, other := range []string{"rm x", line + "; rm x", "rm x; " + line} {
-			if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: other}, rules); d.Verdict == Allow && !strings.Contains(line, "#") && !strings.Contains(line, "<<") {
+			if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: other}, rules); d.Verdict == Allow &&
+				!strings.Contains(line, "#") && !strings.Contains(line, "<<") {
 				t.Errorf("%q is suggested %v, which allows %q", line, rules, other)
 			}
 		}

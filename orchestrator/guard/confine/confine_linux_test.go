@@ -123,19 +123,22 @@ func TestObserveFilter(t *testing.T) {
 	}
 }
 
-// TestParseMounts: the table of mounts is read with its optional fields and escapes; a line of another form is an error.
+// TestParseMounts: the table of mounts is read with its optional fields and escapes; a line of another form is an
+// error.
 func TestParseMounts(t *testing.T) {
 	const table = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n" +
 		"37 35 0:5 / /a\\040b\\134\\011c rw - tmpfs tmpfs rw\n"
 	got, err := ParseMounts(table)
-	want := []Mount{{36, "98:0", "/mnt1", "/mnt2", "ext3", "rw,errors=continue"}, {37, "0:5", "/", "/a b\\\tc", "tmpfs", "rw"}}
+	want := []Mount{{36, "98:0", "/mnt1", "/mnt2", "ext3", "rw,errors=continue"},
+		{37, "0:5", "/", "/a b\\\tc", "tmpfs", "rw"}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	for _, line := range []string{
 		"x 35 98:0 /mnt1 /mnt2 rw - ext3 /dev/root rw", "36 35 98:0 /mnt1 - ext3 /dev/root rw", "36 35 98:0 /mnt1 /mnt2 rw - ext3", "36 35 98:0 /mnt1 /mnt2 rw ext3 /dev/root rw",
 	} {
-		if got, err := ParseMounts(table + line + "\n"); err == nil || !strings.Contains(err.Error(), "unexpected line") {
+		if got, err := ParseMounts(table + line + "\n"); err == nil ||
+			!strings.Contains(err.Error(), "unexpected line") {
 			t.Errorf("%q: %+v, %v", line, got, err)
 		}
 	}
@@ -182,8 +185,9 @@ func TestAllBut(t *testing.T) {
 
 // TestHidden: a hidden directory around something shown is covered before that is attached, the outer ones first.
 func TestHidden(t *testing.T) {
-	c := Spec{World: "/home/me/w", Writable: []string{"/var/cache/x"}, Readable: []string{"/opt/k/pub"}, Sockets: []string{"/run/u/agent"},
-		Hidden: []string{"/run/u", "/home/me/.ssh", "/home/me", "/opt/k", "/var/cache", "/home/me/w", "/opt/key"}}
+	c := Spec{World: "/home/me/w", Writable: []string{"/var/cache/x"}, Readable: []string{"/opt/k/pub"},
+		Sockets: []string{"/run/u/agent"},
+		Hidden:  []string{"/run/u", "/home/me/.ssh", "/home/me", "/opt/k", "/var/cache", "/home/me/w", "/opt/key"}}
 	around, rest := c.hidden()
 	if want := []string{"/home/me", "/opt/k", "/run/u", "/var/cache"}; !slices.Equal(around, want) {
 		t.Errorf("around: %q, want %q", around, want)
@@ -224,7 +228,8 @@ func TestThroughLinks(t *testing.T) {
 	}
 }
 
-// TestLandlockPlaces: with namespaces mounts hide what is hidden, and rules only bar writing; without, rules hide it, too.
+// TestLandlockPlaces: with namespaces mounts hide what is hidden, and rules only bar writing; without, rules hide it,
+// too.
 func TestLandlockPlaces(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -238,7 +243,11 @@ func TestLandlockPlaces(t *testing.T) {
 	}
 	for _, namespaces := range []bool{true, false} {
 		for _, readOnly := range []bool{false, true} {
-			c := Spec{Parts: Parts{Namespaces: namespaces}, World: at("w"), ReadOnly: readOnly, Writable: []string{at("out"), at("gone")}, Hidden: []string{at("w/secret")}, Cache: at("cache"), Temp: at("tmp")}
+			c := Spec{
+				Parts: Parts{Namespaces: namespaces}, World: at("w"), ReadOnly: readOnly,
+				Writable: []string{at("out"), at("gone")}, Hidden: []string{at("w/secret")}, Cache: at("cache"),
+				Temp: at("tmp"),
+			}
 			readable, writable, err := landlockPlaces(&c)
 			if err != nil {
 				t.Fatal(err)
@@ -248,7 +257,8 @@ func TestLandlockPlaces(t *testing.T) {
 				world = at("w/src")
 			}
 			for path, want := range map[string]bool{
-				world: !readOnly, at("out"): true, at("cache"): true, at("gone"): false, at("tmp"): !namespaces, at("w/secret"): false, "/dev/null": true,
+				world: !readOnly, at("out"): true, at("cache"): true, at("gone"): false, at("tmp"): !namespaces,
+				at("w/secret"): false, "/dev/null": true,
 			} {
 				if got := slices.Contains(writable, path); got != want {
 					t.Errorf("namespaces %v, read-only %v: %s is writable: %v", namespaces, readOnly, path, got)
@@ -257,7 +267,9 @@ func TestLandlockPlaces(t *testing.T) {
 			if got := slices.Contains(readable, "/"); got != namespaces {
 				t.Errorf("namespaces %v: everything is readable: %v", namespaces, got)
 			}
-			if !namespaces && (slices.Contains(readable, at("w")) || slices.Contains(readable, at("w/secret")) || !slices.Contains(readable, at("w/src"))) {
+			if !namespaces &&
+				(slices.Contains(readable, at("w")) || slices.Contains(readable, at("w/secret")) ||
+					!slices.Contains(readable, at("w/src"))) {
 				t.Errorf("readable: %q", readable)
 			}
 		}

@@ -14,7 +14,8 @@ func TestFIFOs(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadRules(filepath.Join(dir, "fifo")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := ReadRules(filepath.Join(dir, "fifo")); err == nil ||
+		!strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("rules: %v", err)
 	}
 	if Fingerprint("Bash", "{}", "bash fifo", dir) == Fingerprint("Bash", "{}", "bash nothing", dir) {

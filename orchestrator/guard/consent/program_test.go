@@ -66,7 +66,8 @@ func TestHashPrograms(t *testing.T) {
 			before := sum()
 			put(tc.file, "two") // as long, and in the same moment
 			if after := sum(); (after != before) != tc.covered || (absent != before) != tc.covered {
-				t.Errorf("%q: a change of %s is seen: %v, its making: %v; want %v", tc.words, tc.file, after != before, absent != before, tc.covered)
+				t.Errorf("%q: a change of %s is seen: %v, its making: %v; want %v", tc.words, tc.file, after != before,
+					absent != before, tc.covered)
 			}
 		})
 	}
@@ -129,7 +130,8 @@ func TestEnvironApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, value := range []string{
-		world, world + "/lib", "--require " + world + "/x.js", "--import=file://" + world + "/x.mjs", "file://" + world, "--require=" + beside + "/link/x.js",
+		world, world + "/lib", "--require " + world + "/x.js", "--import=file://" + world + "/x.mjs", "file://" + world,
+		"--require=" + beside + "/link/x.js",
 		`{"path":"` + world + `/x"}`, "-I" + world + "/lib", "x;" + world, "file://localhost" + world + "/x",
 	} {
 		if got := EnvironApart([]string{"X=" + value}, world); len(got) > 0 {

@@ -16,8 +16,9 @@ func TestInertConfig(t *testing.T) {
 	if err := os.Symlink("../own", base+"/w/l"); err != nil {
 		t.Fatal(err)
 	}
-	place := configPlace{dir: base + "/w/x/.git", world: base + "/w", own: []string{base + "/own"}, trusted: configLines("[alias]\n\tmine = !y\n[core]\n\tworktree = ../../../own\n"),
-		led: configLeads("[core]\n\tworktree = ..\n", base+"/w/x/.git")}
+	place := configPlace{dir: base + "/w/x/.git", world: base + "/w", own: []string{base + "/own"},
+		trusted: configLines("[alias]\n\tmine = !y\n[core]\n\tworktree = ../../../own\n"),
+		led:     configLeads("[core]\n\tworktree = ..\n", base+"/w/x/.git")}
 	for _, row := range []struct{ text, kept string }{
 		{"[core]\n\tbare = false\n\tfsmonitor = x\n", "[core]\n\tbare = false\n"},
 		{"[core]\n\tworktree = ../../x\n", "[core]\n\tworktree = ../../x\n"},

@@ -16,7 +16,8 @@ func TestQuarantineLimit(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command("sh", "-c", text)
 		cmd.Dir = world
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + world, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"}
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + world, "GIT_CONFIG_GLOBAL=/dev/null",
+			"GIT_CONFIG_NOSYSTEM=1"}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", text, err, out)
 		}
@@ -49,7 +50,8 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 	note += q.End()
 	for _, rel := range []string{"a/r/.git/config", "z/r/.git/config"} {
-		if data, err := os.ReadFile(filepath.Join(world, rel)); err != nil || strings.Contains(string(data), "fsmonitor") {
+		if data, err := os.ReadFile(filepath.Join(world, rel)); err != nil ||
+			strings.Contains(string(data), "fsmonitor") {
 			t.Errorf("%s: %q, %v; %s", rel, data, err, note)
 		}
 	}

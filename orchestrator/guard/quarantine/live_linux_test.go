@@ -54,7 +54,8 @@ func (p *place) sh(t *testing.T, text string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -e\n"+text)
 	cmd.Dir = p.world
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "STATE=" + p.state, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "STATE=" + p.state, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "GIT_EDITOR=true"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -150,7 +151,8 @@ func TestLiveMapped(t *testing.T) {
 
 // TestLiveKeepsWork: what is unfinished for a moment is not taken from those who work.
 func TestLiveKeepsWork(t *testing.T) {
-	p := newPlace(t, `git init -q --bare ../r; git remote add origin ../r; for i in 1 2 3; do git commit -q --allow-empty -m $i; done`)
+	p := newPlace(t,
+		`git init -q --bare ../r; git remote add origin ../r; for i in 1 2 3; do git commit -q --allow-empty -m $i; done`)
 	for range 5 {
 		p.begin(t)
 		p.sh(t, `for i in 1 2 3; do git worktree add -q w$i; git -C w$i commit -q --allow-empty -m w; git -C w$i status > /dev/null; done
@@ -306,7 +308,8 @@ func BenchmarkWindow(b *testing.B) {
 			}
 			slices.Sort(took)
 			for _, at := range []float64{0.5, 0.99, 1} {
-				b.ReportMetric(float64(took[int(at*float64(len(took)-1))].Microseconds())/1000, fmt.Sprintf("ms/p%.0f", at*100))
+				b.ReportMetric(float64(took[int(at*float64(len(took)-1))].Microseconds())/1000,
+					fmt.Sprintf("ms/p%.0f", at*100))
 			}
 		})
 	}

@@ -155,16 +155,21 @@ func TestPatterns(t *testing.T) {
 }
 
 func TestSubject(t *testing.T) {
-	subjects := research.Rules{Patterns: []loop.Pattern{{Tool: "x"}}}.Subjects("Bash", bash(t, `npm i a; curl b.example; y --model gpt-9`))
+	subjects := research.Rules{Patterns: []loop.Pattern{{Tool: "x"}}}.Subjects("Bash",
+		bash(t, `npm i a; curl b.example; y --model gpt-9`))
 	var got []string
 	for _, s := range append(subjects, research.Rules{Patterns: []loop.Pattern{{Tool: "x"}}}.Subjects("x", "{}")...) {
 		got = append(got, s.String(), s.Look)
 	}
-	want := []string{"the npm package a", "npm view a", "the host b.example", "", "the model name gpt-9", "", "calls that look like x", ""}
+	want := []string{
+		"the npm package a", "npm view a", "the host b.example", "", "the model name gpt-9", "",
+		"calls that look like x", "",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if research.Normal("  NPM:Left-Pad ") != "npm:left-pad" || research.Bare("npm:@a/b") != "@a/b" || research.Bare("x") != "x" {
+	if research.Normal("  NPM:Left-Pad ") != "npm:left-pad" || research.Bare("npm:@a/b") != "@a/b" ||
+		research.Bare("x") != "x" {
 		t.Error("a subject's forms")
 	}
 }

@@ -22,7 +22,8 @@ func TestTuning(t *testing.T) {
 		if err != nil {
 			t.Errorf("read the request: %v", err)
 		}
-		bodies, keys, headers = append(bodies, string(body)), append(keys, r.Header.Get("Authorization")), append(headers, r.Header.Get("X-Team"))
+		bodies, keys, headers = append(bodies, string(body)), append(keys,
+			r.Header.Get("Authorization")), append(headers, r.Header.Get("X-Team"))
 		if r.Header.Get("Authorization") == "Bearer key-1" {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"error":{"message":"the token has expired"}}`)
@@ -48,7 +49,8 @@ func TestTuning(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Open(t.Context(), "team/large", &Options{BaseURL: server.URL + "/v1", Config: config, Getenv: func(string) string { return "" }})
+	m, err := Open(t.Context(), "team/large",
+		&Options{BaseURL: server.URL + "/v1", Config: config, Getenv: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +63,16 @@ func TestTuning(t *testing.T) {
 		t.Errorf("keys sent: %s", got)
 	}
 	for i, body := range bodies {
-		if headers[i] != "blue" || !strings.Contains(body, `"temperature":0.2`) || !strings.Contains(body, `"top_p":0.5`) || !strings.Contains(body, `"reasoning_effort":"high"`) {
+		if headers[i] != "blue" || !strings.Contains(body, `"temperature":0.2`) ||
+			!strings.Contains(body, `"top_p":0.5`) || !strings.Contains(body, `"reasoning_effort":"high"`) {
 			t.Errorf("request %d: X-Team %q, %s", i, headers[i], body)
 		}
 	}
 	if len(m.Fallback) != 1 || m.Fallback[0] != "small" {
 		t.Errorf("fallback %q", m.Fallback)
 	}
-	other, err := Open(t.Context(), "other", &Options{BaseURL: server.URL + "/v1", Config: config, Getenv: func(string) string { return "" }})
+	other, err := Open(t.Context(), "other",
+		&Options{BaseURL: server.URL + "/v1", Config: config, Getenv: func(string) string { return "" }})
 	if err != nil || other.Fallback != nil {
 		t.Errorf("another model: %v, %v", other, err)
 	}
@@ -95,7 +99,8 @@ func TestTuningErrors(t *testing.T) {
 		if err == nil {
 			_, err = m.Ask(t.Context(), model.Request{Messages: modeltest.Question().Messages, Once: true}, nil)
 		}
-		if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v; want %q", name, err, tt.says)
 		}
 	}

@@ -41,7 +41,8 @@ func TestEndsWell(t *testing.T) {
 		before.Store(tt.before)
 		whole := a.endsWell(&before)
 		if whole != (tt.finish != "") || a.finish != tt.finish || before.Load() != tt.after {
-			t.Errorf("%s: whole %v, finish %q, %d texts before; want %q, %d", tt.name, whole, a.finish, before.Load(), tt.finish, tt.after)
+			t.Errorf("%s: whole %v, finish %q, %d texts before; want %q, %d", tt.name, whole, a.finish, before.Load(),
+				tt.finish, tt.after)
 		}
 		if slices.Contains(a.repairs, op.RepairNoFinish) != whole {
 			t.Errorf("%s: repairs %q", tt.name, a.repairs)

@@ -35,7 +35,8 @@ func TestNetworkError(t *testing.T) {
 	req := &http.Request{URL: &url.URL{Scheme: "https", Host: "host:1", Path: "/v1", RawQuery: "token=secret"}}
 	for _, err := range []error{cause, &url.Error{Op: "Post", URL: "http://user:secret@proxy", Err: cause}} {
 		got := networkError(req, err)
-		if !errors.Is(got, cause) || !strings.Contains(got.Error(), "cannot reach host:1") || strings.Contains(got.Error(), "secret") {
+		if !errors.Is(got, cause) || !strings.Contains(got.Error(), "cannot reach host:1") ||
+			strings.Contains(got.Error(), "secret") {
 			t.Errorf("%v", got)
 		}
 	}

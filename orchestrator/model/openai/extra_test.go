@@ -15,7 +15,8 @@ import (
 
 // call is a delta with one call, and fields beside it.
 func call(beside string) string {
-	return delta(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"Bash","arguments":"{}"}` + beside + `}]}`)
+	return delta(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"Bash","arguments":"{}"}` +
+		beside + `}]}`)
 }
 
 // TestExtraGoesBack: what a provider put beside a message or a call goes back to it as it came, whatever
@@ -45,21 +46,26 @@ func TestExtraGoesBack(t *testing.T) {
 			delta(`{"reasoning":"look","reasoning_details":[{"type":"reasoning.text","text":"look","format":"anthropic-claude-v1","index":0}]}`),
 			delta(`{"reasoning_details":[{"type":"reasoning.text","signature":"Sig==","index":0}]}`),
 			delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAA","id":"rs_1","format":"openai-responses-v1","index":1}]}`),
-			delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"BBB","id":"rs_2","index":1}]}`), call("")},
+			delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"BBB","id":"rs_2","index":1}]}`),
+			call("")},
 			`"content":null,"reasoning":"I look","reasoning_details":[{"type":"reasoning.text","text":"I look","format":"anthropic-claude-v1","index":0,"signature":"Sig=="},
 			{"type":"reasoning.encrypted","data":"AAA","id":"rs_1","format":"openai-responses-v1","index":1},{"type":"reasoning.encrypted","data":"BBB","id":"rs_2","index":1}],` + fmt.Sprintf(sent, "")},
 		{"blocks without an index", []string{
-			delta(`{"thinking_blocks":[{"type":"thinking","thinking":"I "}]}`), delta(`{"thinking_blocks":[{"type":"thinking","thinking":"look","signature":"S1"}]}`),
-			delta(`{"thinking_blocks":[{"type":"thinking","thinking":"again"}]}`), delta(`{"thinking_blocks":[{"type":"redacted_thinking","data":"R1"}]}`),
+			delta(`{"thinking_blocks":[{"type":"thinking","thinking":"I "}]}`),
+			delta(`{"thinking_blocks":[{"type":"thinking","thinking":"look","signature":"S1"}]}`),
+			delta(`{"thinking_blocks":[{"type":"thinking","thinking":"again"}]}`),
+			delta(`{"thinking_blocks":[{"type":"redacted_thinking","data":"R1"}]}`),
 			delta(`{"thinking_blocks":[{"type":"redacted_thinking","data":"R2"}]}`), call("")},
 			`"content":null,"thinking_blocks":[{"type":"thinking","thinking":"I look","signature":"S1"},{"type":"thinking","thinking":"again"},
 			{"type":"redacted_thinking","data":"R1"},{"type":"redacted_thinking","data":"R2"}],` + fmt.Sprintf(sent, "")},
 		{"fields that nobody knows", []string{delta(`{"state":{"n":12345678901234567890,"ok":true,"list":[1,"x"]},"empty":[],"none":null}`), call(`,"cache":"c<1>"`)},
-			`"content":null,"state":{"n":12345678901234567890,"ok":true,"list":[1,"x"]},` + fmt.Sprintf(sent, `,"cache":"c<1>"`)},
+			`"content":null,"state":{"n":12345678901234567890,"ok":true,"list":[1,"x"]},` +
+				fmt.Sprintf(sent, `,"cache":"c<1>"`)},
 		{"a field beside the arguments", []string{delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"Bash","arguments":"{}","state":"s"}}]}`)},
 			`"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"Bash","arguments":"{}","state":"s"}}]`},
 		{"thinking in the content", []string{
-			delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"let "}]}]}`), delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"me"}],"signature":"S"}]}`),
+			delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"let "}]}]}`),
+			delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"me"}],"signature":"S"}]}`),
 			content("Look"), delta(`{"content":[{"type":"text","text":"ing."}]}`)},
 			`"content":[{"type":"thinking","thinking":[{"type":"text","text":"let me"}],"signature":"S"},{"type":"text","text":"Looking."}]`},
 		{"text parts", []string{content("Look"), delta(`{"content":[{"type":"text","text":"ing."}]}`)}, `"content":"Looking."`},
@@ -84,7 +90,8 @@ func TestExtraGoesBack(t *testing.T) {
 				t.Errorf("sent back\n%s\nwant\n%s", g, tt.message)
 			}
 			// Another model at the same address is another provider.
-			other := history(t, e, e.client(t, func(o *Options) { o.Model = "other" }), reply.Message()).(map[string]any)
+			other := history(t, e, e.client(t, func(o *Options) { o.Model = "other" }),
+				reply.Message()).(map[string]any)
 			delete(other, "tool_calls")
 			if len(other) != 2 {
 				t.Errorf("another model got %v", other)
@@ -118,7 +125,10 @@ func history(t *testing.T, e *endpoint, c *Client, m model.Message) any {
 
 // TestMend: an endpoint that refuses a history says how it wants it, and gets it so once and for all.
 func TestMend(t *testing.T) {
-	calls := []op.Call{{ID: "a", Name: "Bash", Args: "{}"}, {ID: "b", Name: "Bash", Args: "{}", Extra: map[string]json.RawMessage{"extra_content": json.RawMessage(`{"google":{"thought_signature":"own"}}`)}}}
+	calls := []op.Call{
+		{ID: "a", Name: "Bash", Args: "{}"},
+		{ID: "b", Name: "Bash", Args: "{}", Extra: map[string]json.RawMessage{"extra_content": json.RawMessage(`{"google":{"thought_signature":"own"}}`)}},
+	}
 	for _, tt := range []struct {
 		name   string
 		status int
@@ -167,8 +177,9 @@ func TestMend(t *testing.T) {
 				sse(content("ok"), finish("stop"), doneEvent)(w, r)
 			})
 			c := e.client(t, nil)
-			own := model.Message{Role: model.RoleAssistant, Text: "hi", Calls: calls, Origin: c.origin(), Extra: map[string]json.RawMessage{
-				"reasoning": json.RawMessage(`"r"`), "state": json.RawMessage(`1`), "content": json.RawMessage(`[{"type":"thinking"}]`)}}
+			own := model.Message{Role: model.RoleAssistant, Text: "hi", Calls: calls, Origin: c.origin(),
+				Extra: map[string]json.RawMessage{
+					"reasoning": json.RawMessage(`"r"`), "state": json.RawMessage(`1`), "content": json.RawMessage(`[{"type":"thinking"}]`)}}
 			foreign := own
 			foreign.Origin = "elsewhere"
 			q := model.Request{Messages: []model.Message{own, foreign}}
@@ -213,7 +224,8 @@ func TestOddReplies(t *testing.T) {
 			if tt.want.Usage == (op.Usage{}) {
 				reply.Usage = op.Usage{}
 			}
-			if reply.Text != tt.want.Text || reply.Reasoning != tt.want.Reasoning || reply.Usage != tt.want.Usage || !reflect.DeepEqual(reply.Calls, tt.want.Calls) {
+			if reply.Text != tt.want.Text || reply.Reasoning != tt.want.Reasoning || reply.Usage != tt.want.Usage ||
+				!reflect.DeepEqual(reply.Calls, tt.want.Calls) {
 				t.Errorf("reply %+v; want %+v", reply, tt.want)
 			}
 		})

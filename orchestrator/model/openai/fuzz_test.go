@@ -22,9 +22,11 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func FuzzReply(f *testing.F) {
 	for _, s := range []string{
 		content("hi") + "\n\n" + finish("stop") + "\n\n" + usageEvent + "\n\n" + doneEvent + "\n\n",
-		content("hi") + "\n\n", "<html>", `{"error":"x"}`, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`,
+		content("hi") + "\n\n", "<html>", `{"error":"x"}`,
+		`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`,
 		"data: {\"error\":null}\n\n", ": c\n\ndata: [DONE]\n\n", "data: {\ndata: }\n\n", "data: [1]\n\n", "",
-		delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"b","arguments":"{"}}]}`) + "\n" + finish("tool_calls"),
+		delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"b","arguments":"{"}}]}`) + "\n" +
+			finish("tool_calls"),
 	} {
 		f.Add([]byte(s), false)
 		f.Add([]byte(s), true)

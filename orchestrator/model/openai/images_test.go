@@ -20,7 +20,8 @@ func TestSees(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if !(&Client{o: Options{Model: "x", Images: ImagesSend}}).sees() || (&Client{o: Options{Model: "gpt-5", Images: ImagesNever}}).sees() {
+	if !(&Client{o: Options{Model: "x", Images: ImagesSend}}).sees() ||
+		(&Client{o: Options{Model: "gpt-5", Images: ImagesNever}}).sees() {
 		t.Error("what was set is not followed")
 	}
 }
@@ -28,7 +29,10 @@ func TestSees(t *testing.T) {
 // The images of results follow all results of the reply, before the words that
 // stand there, and are left out for a model that cannot look at them.
 func TestImages(t *testing.T) {
-	picture := []op.Part{{Kind: op.PartImage, MIME: "image/png", Base64: []byte("abc")}, {Kind: op.PartAudio, MIME: "audio/wav", Base64: []byte("x")}}
+	picture := []op.Part{
+		{Kind: op.PartImage, MIME: "image/png", Base64: []byte("abc")},
+		{Kind: op.PartAudio, MIME: "audio/wav", Base64: []byte("x")},
+	}
 	chat := func(after ...model.Message) model.Request {
 		return model.Request{Messages: append([]model.Message{
 			{Role: model.RoleUser, Text: "Look."},

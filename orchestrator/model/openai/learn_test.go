@@ -58,7 +58,8 @@ func TestSendableName(t *testing.T) {
 // TestSendableArgs: arguments that are no object are sent as one that quotes them.
 func TestSendableArgs(t *testing.T) {
 	for args, want := range map[string]string{
-		`{"a":1}`: `{"a":1}`, "": "{}", " \n": "{}", `{"a":`: `{"malformed_arguments":"{\"a\":"}`, "[1]": `{"malformed_arguments":"[1]"}`,
+		`{"a":1}`: `{"a":1}`, "": "{}", " \n": "{}", `{"a":`: `{"malformed_arguments":"{\"a\":"}`,
+		"[1]": `{"malformed_arguments":"[1]"}`,
 	} {
 		if got := sendableArgs(op.Call{Args: args}); got != want {
 			t.Errorf("%q: %s, want %s", args, got, want)

@@ -10,7 +10,10 @@ import (
 )
 
 func bashTool() []model.ToolSpec {
-	return []model.ToolSpec{{Name: "Bash", Schema: []byte(`{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer"}}}`)}}
+	return []model.ToolSpec{{
+		Name:   "Bash",
+		Schema: []byte(`{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer"}}}`),
+	}}
 }
 
 // TestQuotedCalls: a call that a text quotes, or that words follow, does not run.
@@ -80,8 +83,10 @@ func TestSieve(t *testing.T) {
 			q := modeltest.Question()
 			q.Tools = bashTool()
 			reply := a.reply(q)
-			if reply.Text != tt.want || reply.Reasoning != tt.thinking || text.String() != tt.want || thinking.String() != tt.thinking {
-				t.Errorf("%q in pieces of %d: reply %q, %q; passed on %q, %q", tt.text, size, reply.Text, reply.Reasoning, text.String(), thinking.String())
+			if reply.Text != tt.want || reply.Reasoning != tt.thinking || text.String() != tt.want ||
+				thinking.String() != tt.thinking {
+				t.Errorf("%q in pieces of %d: reply %q, %q; passed on %q, %q", tt.text, size, reply.Text,
+					reply.Reasoning, text.String(), thinking.String())
 			}
 		}
 	}
@@ -119,7 +124,8 @@ func TestAcceptedSchema(t *testing.T) {
 		{"not an object at all", `[1]`, `{"type":"object","properties":{}}`},
 	} {
 		got, changed := acceptedSchema([]byte(tt.schema))
-		if want := tt.want; changed != (want != "") || changed && string(got) != want || !changed && string(got) != tt.schema {
+		if want := tt.want; changed != (want != "") || changed && string(got) != want ||
+			!changed && string(got) != tt.schema {
 			t.Errorf("%s: %s, changed %v; want %s", tt.name, got, changed, want)
 		}
 	}

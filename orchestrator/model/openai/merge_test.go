@@ -25,7 +25,8 @@ func TestMergeInto(t *testing.T) {
 	} {
 		before := tt.last["content"]
 		merged := mergeInto(tt.last, tt.m)
-		if text, ok := before.(string); merged != (tt.want != nil) || merged && tt.last["content"] != tt.want || !merged && ok && tt.last["content"] != text {
+		if text, ok := before.(string); merged != (tt.want != nil) || merged && tt.last["content"] != tt.want ||
+			!merged && ok && tt.last["content"] != text {
 			t.Errorf("%s: %v, %v", tt.name, merged, tt.last["content"])
 		}
 	}

@@ -28,7 +28,9 @@ func TestRequest(t *testing.T) {
 			}},
 			{Role: model.RoleTool, CallID: "a", Name: "Bash", Text: ""},
 		},
-		Tools:     []model.ToolSpec{{Name: "Bash", Description: "Runs.", Schema: []byte(`{"type":"object","anyOf":[]}`)}, {Name: "Think"}},
+		Tools: []model.ToolSpec{
+			{Name: "Bash", Description: "Runs.", Schema: []byte(`{"type":"object","anyOf":[]}`)}, {Name: "Think"},
+		},
 		MaxTokens: 77,
 	}
 	if _, err := ask(t, e.client(t, nil), q); err != nil {
@@ -138,7 +140,8 @@ func TestStatus(t *testing.T) {
 			_, err := ask(t, serve(t, status(tt.code, tt.head, tt.body)).client(t, nil), modeltest.Question())
 			f := wantFault(t, err, tt.kind)
 			if f.Status != tt.code || f.Retryable != tt.retryable || f.RetryAfter != tt.after {
-				t.Errorf("status %d, retryable %v, after %v; want %d, %v, %v", f.Status, f.Retryable, f.RetryAfter, tt.code, tt.retryable, tt.after)
+				t.Errorf("status %d, retryable %v, after %v; want %d, %v, %v", f.Status, f.Retryable, f.RetryAfter,
+					tt.code, tt.retryable, tt.after)
 			}
 			text := err.Error()
 			if !strings.Contains(text, tt.says) || strings.Contains(text, testKey) || len(text) > 2*excerptLength {
@@ -201,7 +204,8 @@ func TestOverflow(t *testing.T) {
 }
 
 func TestKeyNeverInErrors(t *testing.T) {
-	c := serve(t, sse(content("x"), `data: {"error":{"message":"bad key `+testKey+`","type":"authentication_error"}}`)).client(t, nil)
+	c := serve(t, sse(content("x"),
+		`data: {"error":{"message":"bad key `+testKey+`","type":"authentication_error"}}`)).client(t, nil)
 	_, err := ask(t, c, modeltest.Question())
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(e.Error(), testKey) {

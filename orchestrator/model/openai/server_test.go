@@ -118,10 +118,12 @@ func status(code int, head http.Header, body string) http.HandlerFunc {
 // Events.
 func content(s string) string { return delta(fmt.Sprintf(`{"content":%q}`, s)) }
 func delta(d string) string {
-	return fmt.Sprintf(`data: {"id":"x","model":"served-model","choices":[{"index":0,"delta":%s,"finish_reason":null}]}`, d)
+	return fmt.Sprintf(
+		`data: {"id":"x","model":"served-model","choices":[{"index":0,"delta":%s,"finish_reason":null}]}`, d)
 }
 func finish(reason string) string {
-	return fmt.Sprintf(`data: {"id":"x","model":"served-model","choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason)
+	return fmt.Sprintf(
+		`data: {"id":"x","model":"served-model","choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason)
 }
 
 const (
@@ -150,13 +152,16 @@ func TestConformance(t *testing.T) {
 	bash := `{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"ls\"}"}}]}`
 	read := `{"tool_calls":[{"index":1,"id":"b","type":"function","function":{"name":"ReadFile","arguments":"{\"path\":\"a.go\"}"}}]}`
 	answers := map[modeltest.Situation]http.HandlerFunc{
-		modeltest.Speaks: sse(delta(`{"role":"assistant","content":""}`), delta(fmt.Sprintf(`{"reasoning_content":%q}`, modeltest.Thought)),
+		modeltest.Speaks: sse(delta(`{"role":"assistant","content":""}`),
+			delta(fmt.Sprintf(`{"reasoning_content":%q}`, modeltest.Thought)),
 			content(modeltest.Text[:9]), content(modeltest.Text[9:]), finish("stop"), usageEvent, doneEvent),
-		modeltest.Calls:     sse(delta(bash), delta(read), finish("tool_calls"), usageEvent, doneEvent),
-		modeltest.Breaks:    breakOff(content(modeltest.PartialText) + "\n\n"),
-		modeltest.Busy:      status(429, http.Header{"Retry-After": {"7"}}, `{"error":{"message":"slow down","type":"requests"}}`),
-		modeltest.Overflows: status(400, nil, `{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`),
-		modeltest.Hangs:     hang(""),
+		modeltest.Calls:  sse(delta(bash), delta(read), finish("tool_calls"), usageEvent, doneEvent),
+		modeltest.Breaks: breakOff(content(modeltest.PartialText) + "\n\n"),
+		modeltest.Busy: status(429, http.Header{"Retry-After": {"7"}},
+			`{"error":{"message":"slow down","type":"requests"}}`),
+		modeltest.Overflows: status(400, nil,
+			`{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`),
+		modeltest.Hangs: hang(""),
 	}
 	modeltest.Run(t, func(t *testing.T, s modeltest.Situation) model.Model {
 		return serve(t, answers[s]).client(t, nil)

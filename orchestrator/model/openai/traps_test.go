@@ -61,7 +61,8 @@ func TestBrokenReplies(t *testing.T) {
 			reply, err := ask(t, serve(t, tt.answer).client(t, nil), modeltest.Question())
 			f := wantFault(t, err, tt.kind)
 			if f.Retryable != tt.retryable || f.Partial != tt.partial || f.Tries != 1 {
-				t.Errorf("retryable %v, partial %q, %d tries; want %v, %q, 1", f.Retryable, f.Partial, f.Tries, tt.retryable, tt.partial)
+				t.Errorf("retryable %v, partial %q, %d tries; want %v, %q, 1", f.Retryable, f.Partial, f.Tries,
+					tt.retryable, tt.partial)
 			}
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
@@ -78,14 +79,18 @@ func TestTooManyCalls(t *testing.T) {
 	for _, n := range []int{model.MaxCalls, model.MaxCalls + 1, 300} {
 		var events []string
 		for i := range n {
-			events = append(events, delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"Bash","arguments":"{\"a\":"}}]}`, i, i)),
+			events = append(events,
+				delta(fmt.Sprintf(
+					`{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"Bash","arguments":"{\"a\":"}}]}`, i, i)),
 				delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":"1}"}}]}`, i)))
 		}
-		reply, err := ask(t, serve(t, sse(append(events, finish("tool_calls"), doneEvent)...)).client(t, nil), modeltest.Question())
+		reply, err := ask(t, serve(t, sse(append(events, finish("tool_calls"), doneEvent)...)).client(t, nil),
+			modeltest.Question())
 		if err != nil {
 			t.Fatalf("%d calls: %v", n, err)
 		}
-		if len(reply.Calls) != model.MaxCalls || reply.MoreCalls != (n > model.MaxCalls) || reply.Finish != "tool_calls" {
+		if len(reply.Calls) != model.MaxCalls || reply.MoreCalls != (n > model.MaxCalls) ||
+			reply.Finish != "tool_calls" {
 			t.Errorf("%d calls: %d read, more %v, finish %q", n, len(reply.Calls), reply.MoreCalls, reply.Finish)
 		}
 		if last := reply.Calls[len(reply.Calls)-1]; last.ID != "c127" || last.Args != `{"a":1}` {
@@ -149,7 +154,8 @@ func TestOddStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			if reply.Text != tt.text || reply.Reasoning != tt.think || reply.Finish != tt.finish {
-				t.Errorf("text %q, reasoning %q, finish %q; want %q, %q, %q", reply.Text, reply.Reasoning, reply.Finish, tt.text, tt.think, tt.finish)
+				t.Errorf("text %q, reasoning %q, finish %q; want %q, %q, %q", reply.Text, reply.Reasoning, reply.Finish,
+					tt.text, tt.think, tt.finish)
 			}
 			if streamed != tt.text || thought != tt.think {
 				t.Errorf("streamed %q and %q; want %q and %q", streamed, thought, tt.text, tt.think)
@@ -205,7 +211,10 @@ func TestToolCalls(t *testing.T) {
 			call(`{"index":0,"id":"a","function":{"name":"Bash","arguments":"{}"}}`),
 			call(`{"index":1,"id":"a","function":{"name":"Glob","arguments":"{}"}}`),
 			call(`{"index":2,"id":"a","function":{"name":"Grep","arguments":"{}"}}`),
-		}, []op.Call{{ID: "a", Name: "Bash", Args: "{}"}, {ID: "a_2", Name: "Glob", Args: "{}"}, {ID: "a_3", Name: "Grep", Args: "{}"}}},
+		}, []op.Call{
+			{ID: "a", Name: "Bash", Args: "{}"}, {ID: "a_2", Name: "Glob", Args: "{}"},
+			{ID: "a_3", Name: "Grep", Args: "{}"},
+		}},
 		{"an id of the history", []string{
 			call(`{"index":0,"id":"old","function":{"name":"Bash","arguments":"{}"}}`),
 		}, []op.Call{{ID: "old_2", Name: "Bash", Args: "{}"}}},
@@ -216,7 +225,8 @@ func TestToolCalls(t *testing.T) {
 		{"no arguments", []string{call(`{"index":0,"id":"a","function":{"name":"Bash"}}`)}, []op.Call{{ID: "a", Name: "Bash", Args: "{}"}}},
 		{"malformed arguments stay", []string{call(`{"index":0,"id":"a","function":{"name":"Bash","arguments":"{oops"}}`)}, []op.Call{{ID: "a", Name: "Bash", Args: "{oops"}}},
 		{"the form before tool calls", []string{
-			delta(`{"function_call":{"name":"Bash","arguments":"{\"a\""}}`), delta(`{"function_call":{"arguments":":1}"}}`),
+			delta(`{"function_call":{"name":"Bash","arguments":"{\"a\""}}`),
+			delta(`{"function_call":{"arguments":":1}"}}`),
 		}, []op.Call{{Name: "Bash", Args: `{"a":1}`}}},
 	}
 	for _, tt := range tests {
@@ -275,7 +285,8 @@ func TestTimeLimits(t *testing.T) {
 			_, err := ask(t, serve(t, tt.answer).client(t, tt.change), modeltest.Question())
 			f := wantFault(t, err, model.FaultTimeout)
 			if !f.Retryable || f.Partial != tt.partial || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("retryable %v, partial %q, error %q; want true, %q, …%s…", f.Retryable, f.Partial, err, tt.partial, tt.says)
+				t.Errorf("retryable %v, partial %q, error %q; want true, %q, …%s…", f.Retryable, f.Partial, err,
+					tt.partial, tt.says)
 			}
 		})
 	}

@@ -64,15 +64,23 @@ func TestFaults(t *testing.T) {
 		"version: 2\nrows: []\n": "prices.yaml:1: version 2",
 		"rows: []\n":             "prices.yaml:1: version 0",
 		"version: 1\nrow: []\n":  "row",
-		head + `{pattern: "a*", input: 1, output: 1, source: s, updated: 2026-01-01}`:                           "prices.yaml:3: a*: cached",
-		head + `{pattern: "a*", input: -1, cached: 0, output: 1, source: s, updated: 2026-01-01}`:               "prices.yaml:3: a*: input",
-		head + `{pattern: "a*", input: .nan, cached: 0, output: 1, source: s, updated: 2026-01-01}`:             "prices.yaml:3: a*: input",
-		head + `{pattern: "[", input: 1, cached: 0, output: 1, source: s, updated: 2026-01-01}`:                 "prices.yaml:3: pattern",
-		head + `{pattern: "a*", input: 1, cached: 0, output: 1, updated: 2026-01-01}`:                           "prices.yaml:3: a*: source",
-		head + `{pattern: "a*", input: 1, cached: 0, output: 1, source: s, updated: today}`:                     "prices.yaml:3: a*: updated",
-		head + `{pattern: "a*", input: 1, cached: 0, output: 1, source: s, updated: 2026-01-01, currency: EUR}`: "prices.yaml:3:",
+		head +
+			`{pattern: "a*", input: 1, output: 1, source: s, updated: 2026-01-01}`: "prices.yaml:3: a*: cached",
+		head +
+			`{pattern: "a*", input: -1, cached: 0, output: 1, source: s, updated: 2026-01-01}`: "prices.yaml:3: a*: input",
+		head +
+			`{pattern: "a*", input: .nan, cached: 0, output: 1, source: s, updated: 2026-01-01}`: "prices.yaml:3: a*: input",
+		head +
+			`{pattern: "[", input: 1, cached: 0, output: 1, source: s, updated: 2026-01-01}`: "prices.yaml:3: pattern",
+		head +
+			`{pattern: "a*", input: 1, cached: 0, output: 1, updated: 2026-01-01}`: "prices.yaml:3: a*: source",
+		head +
+			`{pattern: "a*", input: 1, cached: 0, output: 1, source: s, updated: today}`: "prices.yaml:3: a*: updated",
+		head +
+			`{pattern: "a*", input: 1, cached: 0, output: 1, source: s, updated: 2026-01-01, currency: EUR}`: "prices.yaml:3:",
 	} {
-		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v; want %s", text, err, want)
 		}
 	}
@@ -81,7 +89,8 @@ func TestFaults(t *testing.T) {
 // TestTableLimits: how many rows and which prices a table may have, and that it may be empty.
 func TestTableLimits(t *testing.T) {
 	row := func(price string) string {
-		return fmt.Sprintf("  - {pattern: \"a*\", input: %s, cached: 0, output: 1, source: s, updated: 2026-01-01}\n", price)
+		return fmt.Sprintf(
+			"  - {pattern: \"a*\", input: %s, cached: 0, output: 1, source: s, updated: 2026-01-01}\n", price)
 	}
 	rows := func(n int) string { return "version: 1\nrows:\n" + strings.Repeat(row("1"), n) }
 	for _, tt := range []struct {
@@ -94,7 +103,8 @@ func TestTableLimits(t *testing.T) {
 		{"the highest price", "version: 1\nrows:\n" + row(fmt.Sprint(maxPrice)), ""},
 		{"a higher one", "version: 1\nrows:\n" + row(fmt.Sprint(maxPrice+1)), "a*: input"},
 	} {
-		if _, err := load(t, tt.text); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+		if _, err := load(t, tt.text); (err == nil) != (tt.want == "") ||
+			err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
@@ -135,7 +145,8 @@ func TestModel(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, m := range []fixed{{priced: 7}, {err: errors.New("busy")}} {
-		if r, err := Model(m, Price{Input: 1}).Ask(t.Context(), model.Request{}, nil); r.Usage.USD != 0 || r.Usage.Priced != m.priced || err != m.err {
+		if r, err := Model(m, Price{Input: 1}).Ask(t.Context(), model.Request{}, nil); r.Usage.USD != 0 ||
+			r.Usage.Priced != m.priced || err != m.err {
 			t.Errorf("%+v: %+v, %v", m, r, err)
 		}
 	}
@@ -143,7 +154,8 @@ func TestModel(t *testing.T) {
 
 // FuzzTable: whatever an overlay holds, it is read or refused in one line.
 func FuzzTable(f *testing.F) {
-	f.Add([]byte("version: 1\nrows:\n  - {pattern: \"a*\", input: 1, cached: 0, output: 1, source: s, updated: 2026-01-01}\n"))
+	f.Add([]byte(
+		"version: 1\nrows:\n  - {pattern: \"a*\", input: 1, cached: 0, output: 1, source: s, updated: 2026-01-01}\n"))
 	f.Add([]byte("version: 1\nrows: [*x]\n"))
 	f.Add(builtin)
 	f.Fuzz(func(t *testing.T, data []byte) {

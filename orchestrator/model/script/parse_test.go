@@ -81,7 +81,8 @@ func TestSyntaxErrors(t *testing.T) {
 			t.Errorf("%.80s: %v", text, err)
 		}
 	}
-	if _, err := Parse(make([]byte, MaxFileBytes+1)); err == nil || !strings.Contains(err.Error(), "larger than 4 MiB") {
+	if _, err := Parse(make([]byte, MaxFileBytes+1)); err == nil ||
+		!strings.Contains(err.Error(), "larger than 4 MiB") {
 		t.Errorf("a file that is too large: %v", err)
 	}
 }

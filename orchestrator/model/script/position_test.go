@@ -84,14 +84,16 @@ func TestUntilCompacted(t *testing.T) {
 // Another model's call, or one with an id of the script's own, says nothing about the position.
 func TestUntilUnknownCall(t *testing.T) {
 	for _, id := range []string{"toolu_1", "call_5_1_1", "call_1_9_1", "call_3_1_1", "call_1_5_1"} {
-		_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 3, Last: &model.Past{CallID: id}}, nil)
+		_, err := mustParse(t, looped).Ask(context.Background(),
+			model.Request{Turn: 3, Last: &model.Past{CallID: id}}, nil)
 		if err == nil || !strings.Contains(err.Error(), "a last call of this script") {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
 }
 
-// Only the result of the task's last call ends a turn that is repeated: as the messages show it, else as it was recorded.
+// Only the result of the task's last call ends a turn that is repeated: as the messages show it, else as it was
+// recorded.
 func TestUntilLastResult(t *testing.T) {
 	tool := func(id, text string) model.Message {
 		return model.Message{Role: model.RoleTool, CallID: id, Text: text}

@@ -20,14 +20,16 @@ import (
 func situations() map[modeltest.Situation]string {
 	usage := `usage: {prompt: 120, cached: 100, completion: 20, reasoning: 5}`
 	return map[modeltest.Situation]string{
-		modeltest.Speaks: fmt.Sprintf("turns:\n  - reply: %q\n    reasoning: %q\n    %s\n", modeltest.Text, modeltest.Thought, usage),
+		modeltest.Speaks: fmt.Sprintf("turns:\n  - reply: %q\n    reasoning: %q\n    %s\n", modeltest.Text,
+			modeltest.Thought, usage),
 		modeltest.Calls: `
 turns:
   - calls:
       - {name: Bash, arguments: {command: ls}}
       - {name: ReadFile, raw_arguments: '{"path":"a.go"}'}
 `,
-		modeltest.Breaks:    fmt.Sprintf("turns:\n  - reply: %q\n    fault: {cut: %d, times: 100}\n", modeltest.Text, len(modeltest.PartialText)),
+		modeltest.Breaks: fmt.Sprintf("turns:\n  - reply: %q\n    fault: {cut: %d, times: 100}\n", modeltest.Text,
+			len(modeltest.PartialText)),
 		modeltest.Busy:      "turns:\n  - fault: {status: 429, retry_after: 7s, times: 100}\n",
 		modeltest.Overflows: "turns:\n  - fault: {status: 400, body: context_length_exceeded, times: 100}\n",
 		modeltest.Hangs:     "turns:\n  - reply: late\n    fault: {delay: 1h}\n",
@@ -108,7 +110,8 @@ func TestExpectations(t *testing.T) {
 				return
 			}
 			var mis *Mismatch
-			if !errors.As(err, &mis) || mis.Line != 3 || mis.File != "script" || mis.Turn != 0 || !strings.Contains(err.Error(), tt.fails) {
+			if !errors.As(err, &mis) || mis.Line != 3 || mis.File != "script" || mis.Turn != 0 ||
+				!strings.Contains(err.Error(), tt.fails) {
 				t.Fatalf("error %v; want a mismatch on line 3 that says %q", err, tt.fails)
 			}
 			if f := model.AsFault(err); f.Kind != model.FaultScript || f.Retryable {
@@ -134,7 +137,8 @@ turns:
     usage: {prompt: 10, completion: 2}
 `)
 	first, err := m.Ask(t.Context(), model.Request{Messages: []model.Message{user("12345")}}, nil)
-	if err != nil || first.Text != "Zwei Zeilen\nüber Bäume\n" || first.Finish != "stop" || first.Usage != (op.Usage{Prompt: 2, Completion: 7, Reasoning: 1, Priced: 9}) {
+	if err != nil || first.Text != "Zwei Zeilen\nüber Bäume\n" || first.Finish != "stop" ||
+		first.Usage != (op.Usage{Prompt: 2, Completion: 7, Reasoning: 1, Priced: 9}) {
 		t.Errorf("%+v, %v", first, err)
 	}
 	second, err := m.Ask(t.Context(), model.Request{Turn: 1}, nil)
@@ -156,7 +160,8 @@ turns:
 		t.Error("the arguments are not a JSON object")
 	}
 	var mis *Mismatch
-	if _, err := m.Ask(t.Context(), model.Request{Turn: 2}, nil); !errors.As(err, &mis) || !strings.Contains(err.Error(), "no further request") {
+	if _, err := m.Ask(t.Context(), model.Request{Turn: 2}, nil); !errors.As(err, &mis) ||
+		!strings.Contains(err.Error(), "no further request") {
 		t.Errorf("after the last turn: %v", err)
 	}
 	if _, err := m.Ask(t.Context(), model.Request{Purpose: "sing"}, nil); !errors.As(err, &mis) {
@@ -176,7 +181,8 @@ turns:
         calls: [{name: Bash}]
 `)
 	for last, want := range map[string]string{"ok PASS": "done", "exit 2": ""} {
-		reply, err := m.Ask(t.Context(), model.Request{Messages: []model.Message{result("old exit 0"), result(last), user("PASS")}}, nil)
+		reply, err := m.Ask(t.Context(),
+			model.Request{Messages: []model.Message{result("old exit 0"), result(last), user("PASS")}}, nil)
 		if err != nil || reply.Text != want || (want == "") != (len(reply.Calls) == 1) {
 			t.Errorf("%q: %+v, %v", last, reply, err)
 		}
@@ -209,11 +215,13 @@ probes:
 	ask := func(purpose string, texts ...string) (model.Reply, error) {
 		r := model.Request{Purpose: purpose, Turn: 9}
 		for i, s := range texts {
-			r.Messages = append(r.Messages, model.Message{Role: []model.Role{model.RoleSystem, model.RoleUser}[i], Text: s})
+			r.Messages = append(r.Messages,
+				model.Message{Role: []model.Role{model.RoleSystem, model.RoleUser}[i], Text: s})
 		}
 		return m.Ask(t.Context(), r, nil)
 	}
-	if reply, err := ask(model.PurposePass, "Answer in JSON.", "the parser failed"); err != nil || !strings.Contains(reply.Text, "rewrite") {
+	if reply, err := ask(model.PurposePass, "Answer in JSON.", "the parser failed"); err != nil ||
+		!strings.Contains(reply.Text, "rewrite") {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	for expected, texts := range map[string][]string{
@@ -221,7 +229,8 @@ probes:
 		`script:7: pass turn 9: expected system to contain "JSON"; got`: {"Answer.", "parser"},
 	} {
 		reply, err := ask(model.PurposePass, texts...)
-		if f := model.AsFault(err); f == nil || f.Kind != model.FaultScript || f.Retryable || !strings.Contains(err.Error(), expected) || reply.Text != "" {
+		if f := model.AsFault(err); f == nil || f.Kind != model.FaultScript || f.Retryable ||
+			!strings.Contains(err.Error(), expected) || reply.Text != "" {
 			t.Errorf("%q: %+v, %v; want a fault of kind script that says %q", texts, reply, err, expected)
 		}
 	}
@@ -244,7 +253,8 @@ turns:
 	if f := model.AsFault(err); f == nil {
 		t.Error("the fault did not come")
 	} else {
-		if f.Kind != model.FaultHTTP || f.Status != 503 || f.RetryAfter != 2*time.Second || !f.Retryable || f.Err.Error() != "warming up" {
+		if f.Kind != model.FaultHTTP || f.Status != 503 || f.RetryAfter != 2*time.Second || !f.Retryable ||
+			f.Err.Error() != "warming up" {
 			t.Errorf("fault %+v", f)
 		}
 	}
@@ -259,7 +269,8 @@ turns:
 		streamed = append(streamed, got)
 		errs = append(errs, fmt.Sprintf("%v %s", err != nil, reply.Text))
 	}
-	if !reflect.DeepEqual(errs, []string{"true ", "true ", "false 12345"}) || !reflect.DeepEqual(streamed, []string{"123", "123", "12345"}) {
+	if !reflect.DeepEqual(errs, []string{"true ", "true ", "false 12345"}) ||
+		!reflect.DeepEqual(streamed, []string{"123", "123", "12345"}) {
 		t.Errorf("%q, streamed %q", errs, streamed)
 	}
 	// Another process meets the fault again, and a retry gets the reply.
@@ -293,7 +304,8 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Name() != "script:wrong-path" || m.EASModel() != "gpt-4o" || !strings.Contains(m.Banner(), "recording") || !strings.Contains(m.Banner(), path) {
+	if m.Name() != "script:wrong-path" || m.EASModel() != "gpt-4o" || !strings.Contains(m.Banner(), "recording") ||
+		!strings.Contains(m.Banner(), path) {
 		t.Errorf("%q, %q, %q", m.Name(), m.EASModel(), m.Banner())
 	}
 	if m := mustParse(t, "name: the demo\nturns: []"); m.Name() != "script:the demo" || m.EASModel() != "" {
@@ -316,7 +328,10 @@ turns:
 		tools []model.ToolSpec
 		words string
 		want  string
-	}{{nil, "hi", "without"}, {[]model.ToolSpec{{Name: "Bash"}}, "hello", "with tools"}, {[]model.ToolSpec{{Name: "Bash"}}, "hi", ""}} {
+	}{
+		{nil, "hi", "without"}, {[]model.ToolSpec{{Name: "Bash"}}, "hello", "with tools"},
+		{[]model.ToolSpec{{Name: "Bash"}}, "hi", ""},
+	} {
 		reply, err := m.Ask(t.Context(), model.Request{Messages: []model.Message{user(tt.words)}, Tools: tt.tools}, nil)
 		if reply.Text != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%d tools, %q: %q, %v", len(tt.tools), tt.words, reply.Text, err)
@@ -324,7 +339,8 @@ turns:
 	}
 }
 
-// TestNothingToExamine: a condition on what the request does not have is not met, and the error says how much there was.
+// TestNothingToExamine: a condition on what the request does not have is not met, and the error says how much there
+// was.
 func TestNothingToExamine(t *testing.T) {
 	long := strings.Repeat("x", sampleChars)
 	for _, tt := range []struct {
@@ -338,12 +354,14 @@ func TestNothingToExamine(t *testing.T) {
 		{"{contains: a}", []model.Message{user(long)}, `1 messages, at the end "` + long + `"`},
 		{"{contains: a}", []model.Message{user("y" + long)}, `1 messages, at the end "…` + long + `"`},
 	} {
-		_, err := mustParse(t, "turns:\n  - {reply: ok, expect: ["+tt.expect+"]}\n").Ask(t.Context(), model.Request{Messages: tt.messages}, nil)
+		_, err := mustParse(t, "turns:\n  - {reply: ok, expect: ["+tt.expect+"]}\n").Ask(t.Context(),
+			model.Request{Messages: tt.messages}, nil)
 		if m := (*Mismatch)(nil); !errors.As(err, &m) || m.Got != tt.want {
 			t.Errorf("%s: %v, want %s", tt.expect, err, tt.want)
 		}
 	}
-	_, err := mustParse(t, "turns:\n  - {reply: '{{n}}', capture: {n: 'op ([0-9]+)'}}\n").Ask(t.Context(), model.Request{}, nil)
+	_, err := mustParse(t, "turns:\n  - {reply: '{{n}}', capture: {n: 'op ([0-9]+)'}}\n").Ask(t.Context(),
+		model.Request{}, nil)
 	if m := (*Mismatch)(nil); !errors.As(err, &m) || !strings.Contains(m.Expected, `to match the capture "n"`) {
 		t.Errorf("a capture that finds nothing: %v", err)
 	}
@@ -373,12 +391,14 @@ passes:
 		{"reviewer", model.PurposePass, "write tests", 0, "pass"},
 		{"tester", "", "write tests", 0, ""},
 	} {
-		r := model.Request{Agent: tt.agent, Purpose: tt.purpose, Turn: tt.turn, Messages: []model.Message{user(tt.words)}}
+		r := model.Request{Agent: tt.agent, Purpose: tt.purpose, Turn: tt.turn,
+			Messages: []model.Message{user(tt.words)}}
 		reply, err := m.Ask(t.Context(), r, nil)
 		if reply.Text != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%+v: %q, %v", tt, reply.Text, err)
 		}
-		if mis := (*Mismatch)(nil); tt.want == "" && (!errors.As(err, &mis) || mis.Expected != "an entry of `subagents` to match") {
+		if mis := (*Mismatch)(nil); tt.want == "" &&
+			(!errors.As(err, &mis) || mis.Expected != "an entry of `subagents` to match") {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
@@ -390,11 +410,14 @@ func TestStatus(t *testing.T) {
 		kind      model.FaultKind
 		retryable bool
 	}{
-		400: {model.FaultHTTP, false}, 401: {model.FaultRefused, false}, 404: {model.FaultRefused, false}, 405: {model.FaultHTTP, false}, 408: {model.FaultHTTP, true},
-		409: {model.FaultHTTP, true}, 410: {model.FaultHTTP, false}, 413: {model.FaultOverflow, false}, 425: {model.FaultHTTP, true}, 429: {model.FaultHTTP, true},
+		400: {model.FaultHTTP, false}, 401: {model.FaultRefused, false}, 404: {model.FaultRefused, false},
+		405: {model.FaultHTTP, false}, 408: {model.FaultHTTP, true},
+		409: {model.FaultHTTP, true}, 410: {model.FaultHTTP, false}, 413: {model.FaultOverflow, false},
+		425: {model.FaultHTTP, true}, 429: {model.FaultHTTP, true},
 		499: {model.FaultHTTP, false}, 500: {model.FaultHTTP, true}, 529: {model.FaultHTTP, true},
 	} {
-		_, err := mustParse(t, fmt.Sprintf("turns: [{fault: {status: %d}}]", status)).Ask(t.Context(), model.Request{}, nil)
+		_, err := mustParse(t, fmt.Sprintf("turns: [{fault: {status: %d}}]", status)).Ask(t.Context(),
+			model.Request{}, nil)
 		if f := model.AsFault(err); f == nil || f.Kind != want.kind || f.Retryable != want.retryable {
 			t.Errorf("status %d: %+v, want %+v", status, f, want)
 		}

@@ -86,7 +86,8 @@ func TestRace(t *testing.T) {
 			var group sync.WaitGroup
 			for rival := range 8 {
 				group.Go(func() {
-					err := b.Create(context.Background(), fmt.Sprintf("race %s/%d", kind, round), fmt.Append(nil, rival))
+					err := b.Create(context.Background(), fmt.Sprintf("race %s/%d", kind, round),
+						fmt.Append(nil, rival))
 					if err == nil {
 						won.Add(1)
 					} else if !errors.Is(err, ErrExists) {
@@ -151,7 +152,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "s3://", "ftp://host/x", "s3://user:secret@bucket", "s3://bucket?x=secret"} {
-		if _, err := Open(address, nil, os.Getenv); err == nil || strings.Contains(err.Error(), "secret") && !strings.Contains(err.Error(), "AWS_SECRET") {
+		if _, err := Open(address, nil, os.Getenv); err == nil ||
+			strings.Contains(err.Error(), "secret") && !strings.Contains(err.Error(), "AWS_SECRET") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

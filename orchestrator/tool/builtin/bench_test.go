@@ -16,7 +16,8 @@ type brought int
 
 func (b brought) Spec() tool.Spec {
 	return tool.Spec{
-		Name: fmt.Sprintf("mcp__server__tool_%d", int(b)), Description: "Does one of a thousand things, and says so in a sentence or two.",
+		Name:        fmt.Sprintf("mcp__server__tool_%d", int(b)),
+		Description: "Does one of a thousand things, and says so in a sentence or two.",
 		Schema: tool.Params(
 			tool.Param{Name: "path", Required: true, Schema: tool.Text("A path.")},
 			tool.Param{Name: "mode", Schema: tool.OneOf("A mode.", "one", "two")},

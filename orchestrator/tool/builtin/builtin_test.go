@@ -53,7 +53,8 @@ func TestOptIn(t *testing.T) {
 			}
 		}
 	}
-	if _, err := builtin.OptIn("dmail", "Dmail"); err == nil || !strings.Contains(err.Error(), `"Dmail"`) || !strings.Contains(err.Error(), "SendDMail, dmail") {
+	if _, err := builtin.OptIn("dmail", "Dmail"); err == nil || !strings.Contains(err.Error(), `"Dmail"`) ||
+		!strings.Contains(err.Error(), "SendDMail, dmail") {
 		t.Errorf("OptIn = %v", err)
 	}
 }
@@ -131,10 +132,11 @@ func background(t *testing.T, n int) *jobs.Jobs {
 	t.Cleanup(func() { _ = js.Close() })
 	for i := range n {
 		id := fmt.Sprintf("bg_%d", i+1)
-		got, err := js.Begin(tool.JobStart{Call: "c", Command: id, Run: func(_ context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
-			_, err := io.WriteString(out, "output of "+id)
-			return tool.JobEnd{}, errors.Join(err, started(op.ToolStarted{}))
-		}})
+		got, err := js.Begin(tool.JobStart{Call: "c", Command: id,
+			Run: func(_ context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
+				_, err := io.WriteString(out, "output of "+id)
+				return tool.JobEnd{}, errors.Join(err, started(op.ToolStarted{}))
+			}})
 		if err != nil || got != id {
 			t.Fatalf("began %s as %s: %v", id, got, err)
 		}
@@ -173,17 +175,22 @@ func sample(name string, i int) (args map[string]any, want string) {
 	case "TaskList":
 		return map[string]any{}, "bg_1 ended with exit code 0"
 	case "TaskOutput":
-		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i+1)}, fmt.Sprintf("output of bg_%d\n[bg_%d ended", i+1, i+1)
+		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i+1)}, fmt.Sprintf(
+			"output of bg_%d\n[bg_%d ended", i+1, i+1)
 	case "TaskStop":
 		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i+1)}, fmt.Sprintf("bg_%d ended with exit code 0", i+1)
 	case "ReadFile":
 		return map[string]any{"path": file}, fmt.Sprintf("     1\tunique%d\n", i)
 	case "WriteFile":
-		return map[string]any{"path": fmt.Sprintf("new%d", i), "content": strings.Repeat("x", i)}, fmt.Sprintf("created new%d; bytes_written: %d;", i, i)
+		return map[string]any{"path": fmt.Sprintf("new%d", i), "content": strings.Repeat("x", i)}, fmt.Sprintf(
+			"created new%d; bytes_written: %d;", i, i)
 	case "StrReplaceFile":
-		return map[string]any{"path": fmt.Sprintf("edit%d.txt", i), "old": fmt.Sprintf("unique%d", i), "new": "y"}, fmt.Sprintf("edited edit%d.txt; edits: 1; replacements: 1", i)
+		return map[string]any{"path": fmt.Sprintf("edit%d.txt", i), "old": fmt.Sprintf("unique%d", i),
+			"new": "y"}, fmt.Sprintf("edited edit%d.txt; edits: 1; replacements: 1", i)
 	case "PatchFile":
-		return map[string]any{"patch": fmt.Sprintf("*** Begin Patch\n*** Update File: patch%d.txt\n-unique%d\n+z\n*** End Patch", i, i)}, fmt.Sprintf("patched patch%d.txt; hunks: 1", i)
+		return map[string]any{
+			"patch": fmt.Sprintf("*** Begin Patch\n*** Update File: patch%d.txt\n-unique%d\n+z\n*** End Patch", i, i),
+		}, fmt.Sprintf("patched patch%d.txt; hunks: 1", i)
 	case "Glob":
 		return map[string]any{"pattern": file}, file
 	case "Grep":
@@ -195,17 +202,23 @@ func sample(name string, i int) (args map[string]any, want string) {
 	case "Think":
 		return map[string]any{"thought": fmt.Sprint(i)}, "Noted."
 	case "SetTodoList":
-		return map[string]any{"todos": []map[string]string{{"title": fmt.Sprint(i), "status": "in_progress"}}}, fmt.Sprintf("0 of 1 done; now: %d", i)
+		return map[string]any{"todos": []map[string]string{{"title": fmt.Sprint(i), "status": "in_progress"}}},
+			fmt.Sprintf("0 of 1 done; now: %d", i)
 	case "Task":
-		return map[string]any{"subagent": "explore", "description": "d", "prompt": fmt.Sprintf("part %d", i)}, fmt.Sprintf("explore did part %d", i)
+		return map[string]any{"subagent": "explore", "description": "d",
+			"prompt": fmt.Sprintf("part %d", i)}, fmt.Sprintf("explore did part %d", i)
 	case "jump_to_step":
 		return map[string]any{"step_id": i, "reason": "r"}, fmt.Sprintf("Jump to step %d scheduled", i)
 	case "SendDMail":
 		return map[string]any{"checkpoint_id": i, "message": "m"}, "the D-Mail was not sent"
 	case "dmail":
-		return map[string]any{"action": "checkpoint"}, fmt.Sprintf("Checkpoint %d created: it is the end of this step. checkpoint_count: %d.", i, i+1)
+		return map[string]any{"action": "checkpoint"}, fmt.Sprintf(
+			"Checkpoint %d created: it is the end of this step. checkpoint_count: %d.", i, i+1)
 	case "investigate":
-		return map[string]any{"subject": fmt.Sprintf("npm:x%d", i), "question": "q", "findings": fmt.Sprintf("found %d", i), "cites": []int{i + 1}},
+		return map[string]any{
+				"subject": fmt.Sprintf("npm:x%d", i), "question": "q", "findings": fmt.Sprintf("found %d", i),
+				"cites": []int{i + 1},
+			},
 			fmt.Sprintf("Recorded for npm:x%d: found %d", i, i)
 	case "recall":
 		return map[string]any{"op": i + 1}, fmt.Sprintf(`recalled "" %d`, i+1)
@@ -249,7 +262,8 @@ func conform(t *testing.T, r *tool.Registry, env tool.Env, name string) {
 // bound returns every tool, those that know their task bound to one.
 func bound(t *testing.T) *tool.Registry {
 	t.Helper()
-	r, err := tool.NewRegistry(append(append(builtin.Tools(builtin.Options{}), subagent.Tool(agents(), nil)), optIn(t)...)...)
+	r, err := tool.NewRegistry(
+		append(append(builtin.Tools(builtin.Options{}), subagent.Tool(agents(), nil)), optIn(t)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

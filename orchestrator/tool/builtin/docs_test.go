@@ -52,7 +52,10 @@ func TestToolsPage(t *testing.T) {
 
 // agents are subagents of both kinds.
 func agents() []op.Agent {
-	return []op.Agent{{Name: "coder", Description: "Makes a change."}, {Name: "explore", Description: "Finds something out.", ReadOnly: true}}
+	return []op.Agent{
+		{Name: "coder", Description: "Makes a change."},
+		{Name: "explore", Description: "Finds something out.", ReadOnly: true},
+	}
 }
 
 func describe(b *bytes.Buffer, s tool.Spec, lead string) {

@@ -127,7 +127,8 @@ func refused(t *testing.T, env *tool.Env, path, want string, writes, reads bool)
 		write := file.WriteFile()
 		results["WriteFile"] = call(t, env, write, map[string]any{"path": path, "content": "evil"})
 		results["append"] = call(t, env, write, map[string]any{"path": path, "content": "evil", "mode": "append"})
-		results["StrReplaceFile"] = call(t, env, file.StrReplaceFile(), map[string]any{"path": path, "old": "e", "new": "evil"})
+		results["StrReplaceFile"] = call(t, env, file.StrReplaceFile(),
+			map[string]any{"path": path, "old": "e", "new": "evil"})
 	}
 	if reads {
 		results["ReadFile"] = call(t, env, file.ReadFile(nil), map[string]any{"path": path})

@@ -201,7 +201,8 @@ func TestWriteKeepsModeAndLinks(t *testing.T) {
 	if err := os.Chmod(p, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if r := call(t, env, file.WriteFile(), map[string]any{"path": "run.sh", "content": "x"}); !r.IsError || !strings.Contains(r.Text, "read-only") {
+	if r := call(t, env, file.WriteFile(), map[string]any{"path": "run.sh", "content": "x"}); !r.IsError ||
+		!strings.Contains(r.Text, "read-only") {
 		t.Errorf("a read-only file: %+v", r)
 	}
 }
@@ -217,7 +218,8 @@ func TestWriteFailureLeavesNothing(t *testing.T) {
 			t.Errorf("%.20s…: %+v", path, r)
 		}
 	}
-	if r := call(t, env, file.WriteFile(), map[string]any{"path": name, "content": "new"}); r.IsError || get(t, env, name) != "new" {
+	if r := call(t, env, file.WriteFile(), map[string]any{"path": name, "content": "new"}); r.IsError ||
+		get(t, env, name) != "new" {
 		t.Errorf("a long name: %+v", r)
 	}
 	noTemps(t, env.Dir)

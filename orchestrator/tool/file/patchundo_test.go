@@ -25,7 +25,8 @@ func TestPatchTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	changes, err := parsePatch("*** Begin Patch\n*** Update File: a\n-one\n+1\n*** Delete File: gone\n*** Update File: moves\n*** Move to: moved\n-three\n+3\n" +
+	changes,
+		err := parsePatch("*** Begin Patch\n*** Update File: a\n-one\n+1\n*** Delete File: gone\n*** Update File: moves\n*** Move to: moved\n-three\n+3\n" +
 		"*** Add File: new\n+new\n*** Update File: last\n-four\n+4\n*** End Patch")
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,8 @@ func TestPreviewFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		changes, err := file.Preview(env, c.tool.Spec().Name, args)
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "KEY")) || len(changes) > 0 {
+		if (err == nil) != (c.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "KEY")) || len(changes) > 0 {
 			t.Errorf("%s %s: %v, %v; want %q", c.tool.Spec().Name, args, changes, err, c.want)
 		}
 		if res := call(t, env, c.tool, c.args); res.IsError != (c.want != "") {

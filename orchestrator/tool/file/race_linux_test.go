@@ -47,7 +47,8 @@ func TestSymlinkRace(t *testing.T) {
 					t.Fatalf("read the outside: %s", r.Text)
 				}
 				// The texts stand only in the files behind the links.
-				call(t, env, file.StrReplaceFile(), map[string]any{"path": "swap/config", "old": "[core]", "new": "evil"})
+				call(t, env, file.StrReplaceFile(),
+					map[string]any{"path": "swap/config", "old": "[core]", "new": "evil"})
 				call(t, env, file.StrReplaceFile(), map[string]any{"path": "swap/key", "old": secret, "new": "evil"})
 				if n%16 == 0 { // a write that succeeds waits for the disk
 					call(t, env, file.WriteFile(), map[string]any{"path": "swap/config", "content": "evil"})

@@ -43,7 +43,8 @@ func TestCount(t *testing.T) {
 			t.Errorf("%q: a cancelled count read %d bytes, %v", tt.text, at, err)
 		}
 		p = page{}
-		if err := p.count(t.Context(), f); err != nil || p.total != tt.total || p.noEnd != tt.noEnd || (p.binary != "") != tt.binary {
+		if err := p.count(t.Context(), f); err != nil || p.total != tt.total || p.noEnd != tt.noEnd ||
+			(p.binary != "") != tt.binary {
 			t.Errorf("%q: %d lines, no end %v, binary %q, %v", tt.text, p.total, p.noEnd, p.binary, err)
 		}
 	}

@@ -24,7 +24,8 @@ func TestReadFileCutsThroughSecrets(t *testing.T) {
 					t.Fatalf("%q, %d bytes before the cut: %q is left", in, back, part)
 				}
 			}
-			if len(r.Secrets) != 1 || !strings.Contains(in, r.Secrets[0].Bytes) || !strings.Contains(r.Text, "     3\tlast\n") {
+			if len(r.Secrets) != 1 || !strings.Contains(in, r.Secrets[0].Bytes) ||
+				!strings.Contains(r.Text, "     3\tlast\n") {
 				t.Fatalf("%q, %d bytes before the cut: found %v", in, back, r.Secrets)
 			}
 		}

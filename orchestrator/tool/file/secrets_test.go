@@ -43,7 +43,8 @@ func TestPatchTellsNoSecret(t *testing.T) {
 	if r := call(t, w, file.PatchFile(nil), map[string]any{"patch": kept}); !strings.Contains(r.Text, "moved .env to .env.old") {
 		t.Errorf("%q: %s", kept, r.Text)
 	}
-	r := call(t, w, file.PatchFile([]string{".env*"}), map[string]any{"patch": "*** Begin Patch\n*** Update File: .env.old\n PORT=81\n-x\n+y\n*** End Patch"})
+	r := call(t, w, file.PatchFile([]string{".env*"}),
+		map[string]any{"patch": "*** Begin Patch\n*** Update File: .env.old\n PORT=81\n-x\n+y\n*** End Patch"})
 	if !strings.Contains(r.Text, "blue") {
 		t.Errorf("an allowed file: %s", r.Text)
 	}

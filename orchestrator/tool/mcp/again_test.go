@@ -84,7 +84,9 @@ func TestLists(t *testing.T) {
 	quiet.StartTimeoutSeconds = 1
 	tools, news := offered(t, open(t, Options{}, fake(t, "a", "ok"), quiet, fake(t, "many", "many")))
 	all := strings.Join(news, "\n")
-	if len(tools) != 12 || len(news) != 2 || !strings.Contains(all, "quiet is not there: ") || !strings.Contains(all, "it did not answer in time") || !strings.Contains(all, "it offers more than 1000 tools") {
+	if len(tools) != 12 || len(news) != 2 || !strings.Contains(all, "quiet is not there: ") ||
+		!strings.Contains(all, "it did not answer in time") ||
+		!strings.Contains(all, "it offers more than 1000 tools") {
 		t.Errorf("%d tools, news %q", len(tools), news)
 	}
 }
@@ -95,7 +97,8 @@ func TestLongestCall(t *testing.T) {
 	s := open(t, Options{}, fake(t, "f", "ok"))
 	tools, _ := offered(t, s)
 	s.servers[0].longest = time.Second
-	if res := call(t, tools["mcp__f__slow"], nil); !res.IsError || !strings.Contains(res.Text, "reported progress and gave no answer for 1s") {
+	if res := call(t, tools["mcp__f__slow"], nil); !res.IsError ||
+		!strings.Contains(res.Text, "reported progress and gave no answer for 1s") {
 		t.Errorf("%+v", res)
 	}
 }
@@ -114,7 +117,8 @@ func TestAnnouncesAndHangs(t *testing.T) {
 	s.servers[0].StartTimeoutSeconds = 1 // of the list that never comes
 	call(t, tools["mcp__f__grow"], nil)
 	settled(t, s, tools["mcp__a__pid"], func(now map[string]tool.Tool, news []string) bool {
-		return len(now) == 12 && len(news) == 1 && strings.Contains(news[0], "f is not there: list its tools: it did not answer in time")
+		return len(now) == 12 && len(news) == 1 &&
+			strings.Contains(news[0], "f is not there: list its tools: it did not answer in time")
 	})
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("signal to the server: %v, want no such process", err)
@@ -137,7 +141,8 @@ func TestNoServerInfo(t *testing.T) {
 func TestAsksBack(t *testing.T) {
 	t.Parallel()
 	tools, _ := offered(t, open(t, Options{}, fake(t, "f", "stateless")))
-	if res := call(t, tools["mcp__f__asks"], nil); !res.IsError || !strings.Contains(res.Text, "asked a question back") {
+	if res := call(t, tools["mcp__f__asks"], nil); !res.IsError ||
+		!strings.Contains(res.Text, "asked a question back") {
 		t.Errorf("%+v", res)
 	}
 }
@@ -147,7 +152,8 @@ func TestUnreadableAnswer(t *testing.T) {
 	t.Parallel()
 	tools, _ := offered(t, open(t, Options{}, fake(t, "f", "ok")))
 	pid := call(t, tools["mcp__f__pid"], nil).Text
-	if res := call(t, tools["mcp__f__odd"], nil); !res.IsError || !strings.Contains(res.Text, "The answer of the MCP server f cannot be read: ") {
+	if res := call(t, tools["mcp__f__odd"], nil); !res.IsError ||
+		!strings.Contains(res.Text, "The answer of the MCP server f cannot be read: ") {
 		t.Errorf("%+v", res)
 	}
 	if now := call(t, tools["mcp__f__pid"], nil).Text; now != pid {

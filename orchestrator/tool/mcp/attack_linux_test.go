@@ -76,8 +76,9 @@ func attackPlace(t *testing.T) string {
 func TestAttack(t *testing.T) {
 	base := attackPlace(t)
 	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{
-		World: base + "/world", Hidden: []string{base + "/state"}, Homes: []string{base}, Projects: base + "/state/projects",
-		Cache: base + "/state/cache", Temp: base + "/state/tmp",
+		World: base + "/world", Hidden: []string{base + "/state"}, Homes: []string{base},
+		Projects: base + "/state/projects",
+		Cache:    base + "/state/cache", Temp: base + "/state/tmp",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +199,8 @@ func TestAttack(t *testing.T) {
 	if err := Revoke(cfg, trust); err != nil {
 		t.Fatal(err)
 	}
-	if tools, news := offered(t, open(t, o, cfg)); len(tools) != 0 || !strings.Contains(strings.Join(news, ""), "not approved") {
+	if tools, news := offered(t, open(t, o, cfg)); len(tools) != 0 ||
+		!strings.Contains(strings.Join(news, ""), "not approved") {
 		t.Errorf("revoked: %d tools, %q", len(tools), news)
 	}
 }
@@ -216,8 +218,9 @@ func TestServerQuarantine(t *testing.T) {
 		}
 	}
 	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{
-		World: base + "/world", Hidden: []string{base + "/state"}, Projects: base + "/state/projects", Quarantine: base + "/state/quarantine",
-		Cache: base + "/state/cache", Temp: base + "/state/tmp",
+		World: base + "/world", Hidden: []string{base + "/state"}, Projects: base + "/state/projects",
+		Quarantine: base + "/state/quarantine",
+		Cache:      base + "/state/cache", Temp: base + "/state/tmp",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +234,10 @@ func TestServerQuarantine(t *testing.T) {
 	var noted []string
 	cfg := Server{Name: "p", Command: "bash", Args: []string{"server.sh"}, Project: base + "/world"}
 	o := Options{Dir: base + "/world", Trust: consent.OpenTrust(base + "/state/approvals.json"), Sandbox: box,
-		Ask: func(context.Context, string) bool { return true }, Note: func(text string) { noted = append(noted, text) }}
+		Ask: func(context.Context,
+			string) bool {
+			return true
+		}, Note: func(text string) { noted = append(noted, text) }}
 	s := open(t, o, cfg)
 	tools, _ := offered(t, s)
 	res := call(t, tools["mcp__p__ask"], nil)
@@ -247,7 +253,8 @@ func TestServerQuarantine(t *testing.T) {
 		}
 	}
 	s.Close()
-	if _, err := os.Stat(base + "/world/.git/commondir"); err == nil || !strings.Contains(strings.Join(noted, ""), "commondir") {
+	if _, err := os.Stat(base + "/world/.git/commondir"); err == nil ||
+		!strings.Contains(strings.Join(noted, ""), "commondir") {
 		t.Errorf("after the server's end: %v, %q", err, noted)
 	}
 }
@@ -290,7 +297,8 @@ func TestAttackElsewhere(t *testing.T) {
 		if err := os.Chown(dir, nobody, nobody); err != nil {
 			t.Fatal(err)
 		}
-		again(t, []string{baseMark + "=" + dir}, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+		again(t, []string{baseMark + "=" + dir},
+			&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
 	})
 }
 

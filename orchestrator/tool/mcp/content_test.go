@@ -69,7 +69,8 @@ func TestContentKinds(t *testing.T) {
 		if res.Text != tc.text || res.IsError != tc.in.IsError || !res.Network {
 			t.Errorf("%s: %+v, want %s", name, res, tc.text)
 		}
-		if n := len(res.Parts); tc.kind == "" && n != 0 || tc.kind != "" && (n != 1 || res.Parts[0].Kind != tc.kind || res.Parts[0].MIME != tc.mime) {
+		if n := len(res.Parts); tc.kind == "" && n != 0 ||
+			tc.kind != "" && (n != 1 || res.Parts[0].Kind != tc.kind || res.Parts[0].MIME != tc.mime) {
 			t.Errorf("%s: parts %+v, want one %s %s", name, res.Parts, tc.kind, tc.mime)
 		}
 	}
@@ -85,7 +86,8 @@ func TestContentLimits(t *testing.T) {
 	if res := given(text(MaxResultRunes)); res.Cut != 0 || utf8.RuneCountInString(res.Text) != MaxResultRunes {
 		t.Errorf("%d characters: %d left, %d bytes cut", MaxResultRunes, utf8.RuneCountInString(res.Text), res.Cut)
 	}
-	if res := given(text(MaxResultRunes + 1)); res.Cut != 2 || strings.Count(res.Text, "é") != MaxResultRunes || !strings.Contains(res.Text, "[… 2 bytes of the result cut here …]") {
+	if res := given(text(MaxResultRunes + 1)); res.Cut != 2 || strings.Count(res.Text, "é") != MaxResultRunes ||
+		!strings.Contains(res.Text, "[… 2 bytes of the result cut here …]") {
 		t.Errorf("one more: %d left, %d bytes cut", strings.Count(res.Text, "é"), res.Cut)
 	}
 	sound := func(n int) sdk.Content {
@@ -99,7 +101,8 @@ func TestContentLimits(t *testing.T) {
 	for range MaxParts + 1 {
 		many = append(many, sound(1))
 	}
-	if res = given(contents(many...)); len(res.Parts) != MaxParts || !strings.HasSuffix(res.Text, "not kept, at most 8 are in one result]") {
+	if res = given(contents(many...)); len(res.Parts) != MaxParts ||
+		!strings.HasSuffix(res.Text, "not kept, at most 8 are in one result]") {
 		t.Errorf("many parts: %d, %s", len(res.Parts), res.Text)
 	}
 }
@@ -124,7 +127,8 @@ func TestContentSecrets(t *testing.T) {
 			all += string(p.Base64)
 		}
 		if strings.Contains(all, value[:8]) || len(res.Secrets) != 1 {
-			t.Errorf("%s: %d secrets found; it is there still: %v", name, len(res.Secrets), strings.Contains(all, value[:8]))
+			t.Errorf("%s: %d secrets found; it is there still: %v", name, len(res.Secrets),
+				strings.Contains(all, value[:8]))
 		}
 	}
 }
@@ -139,7 +143,8 @@ func TestManual(t *testing.T) {
 	text := strings.Join(strings.Fields(string(data)), " ") // whatever the wrapping
 	for _, want := range []string{
 		fmt.Sprintf("| `startTimeoutSeconds` | %.0f if not given |", DefaultStartTimeout.Seconds()),
-		fmt.Sprintf("| `callTimeoutSeconds` | %.0f if not given; progress restarts it, up to %.0f minutes |", DefaultCallTimeout.Seconds(), maxCallTime.Minutes()),
+		fmt.Sprintf("| `callTimeoutSeconds` | %.0f if not given; progress restarts it, up to %.0f minutes |",
+			DefaultCallTimeout.Seconds(), maxCallTime.Minutes()),
 		fmt.Sprintf("`--tools-wait` (%.0f s)", DefaultFirstWait.Seconds()),
 		fmt.Sprintf("at most %d,%03d characters, head and tail; at most %d images, sounds and files of at most %d MiB each", MaxResultRunes/1000, MaxResultRunes%1000, MaxParts, MaxPartBytes>>20),
 	} {

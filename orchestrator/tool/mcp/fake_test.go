@@ -151,7 +151,8 @@ func fakeCall(r fakeRequest) {
 		text("the second time")
 	case "hang":
 	case "odd":
-		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"image","mimeType":"image/png","data":"%%%%"}]}}`, r.ID)
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"image","mimeType":"image/png","data":"%%%%"}]}}`,
+			r.ID)
 	case "asks":
 		say(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{}}}`, r.ID)
 	case "slow":

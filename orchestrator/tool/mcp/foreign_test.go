@@ -14,8 +14,10 @@ import (
 func TestMessages(t *testing.T) {
 	const in = "Listening on stdio\n{\"a\":1}\n\r\n [1]\r\n{half\n{\"b\":2}"
 	var stray []string
-	out, err := io.ReadAll(newMessages(io.NopCloser(strings.NewReader(in)), func(line []byte) { stray = append(stray, string(line)) }))
-	if err != nil || string(out) != "{\"a\":1}\n [1]\n{\"b\":2}\n" || strings.Join(stray, "|") != "Listening on stdio||{half" {
+	out, err := io.ReadAll(
+		newMessages(io.NopCloser(strings.NewReader(in)), func(line []byte) { stray = append(stray, string(line)) }))
+	if err != nil || string(out) != "{\"a\":1}\n [1]\n{\"b\":2}\n" ||
+		strings.Join(stray, "|") != "Listening on stdio||{half" {
 		t.Errorf("%q, %v, others %q", out, err, stray)
 	}
 }
@@ -89,7 +91,8 @@ func TestConfigNoFile(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for _, name := range []string{"a__b", "a..b", "a_.b", "a_", "a.", "_a", "a b", ""} {
-		if err := (Server{Name: name, Command: "x"}).Check(); err == nil || !strings.Contains(err.Error(), "a name has") {
+		if err := (Server{Name: name, Command: "x"}).Check(); err == nil ||
+			!strings.Contains(err.Error(), "a name has") {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}

@@ -46,7 +46,8 @@ func TestRedirects(t *testing.T) {
 		"/round": "more than 5 redirects",
 	} {
 		s := Server{Name: "s", URL: srv.URL + path, Headers: map[string]string{"Authorization": "Bearer for-one-host"}}
-		if _, err := Probe(t.Context(), s, Options{Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Probe(t.Context(), s, Options{Dir: t.TempDir()}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
@@ -65,12 +66,14 @@ func TestNewestProtocol(t *testing.T) {
 	t.Parallel()
 	remote := sdk.NewServer(&sdk.Implementation{Name: "own", Version: "1"}, nil)
 	add := func(name string) {
-		remote.AddTool(&sdk.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "said by " + name}}}, nil
-		})
+		remote.AddTool(&sdk.Tool{Name: name, InputSchema: map[string]any{"type": "object"}},
+			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "said by " + name}}}, nil
+			})
 	}
 	add("first")
-	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return remote }, &sdk.StreamableHTTPOptions{Stateless: true})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return remote },
+		&sdk.StreamableHTTPOptions{Stateless: true})
 	var without atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Key") != "k" {
@@ -88,7 +91,8 @@ func TestNewestProtocol(t *testing.T) {
 		t.Errorf("protocol %s", v)
 	}
 	add("second")
-	settled(t, s, tools["mcp__r__first"], func(now map[string]tool.Tool, _ []string) bool { return now["mcp__r__second"] != nil })
+	settled(t, s, tools["mcp__r__first"],
+		func(now map[string]tool.Tool, _ []string) bool { return now["mcp__r__second"] != nil })
 	if res := call(t, tools["mcp__r__first"], nil); res.Text != "said by first" {
 		t.Errorf("%+v", res)
 	}
@@ -128,7 +132,9 @@ func TestUnknownKindOverHTTP(t *testing.T) {
 		if len(news) > 0 {
 			t.Errorf("%s: %q", name, news)
 		}
-		if res := call(t, tools["mcp__h__smell"], nil); !res.IsError || !strings.Contains(res.Text, `cannot be read: calling "tools/call": unrecognized content type "scent". The call may have taken effect.`) {
+		if res := call(t, tools["mcp__h__smell"], nil); !res.IsError ||
+			!strings.Contains(res.Text,
+				`cannot be read: calling "tools/call": unrecognized content type "scent". The call may have taken effect.`) {
 			t.Errorf("%s: %+v", name, res)
 		}
 	}

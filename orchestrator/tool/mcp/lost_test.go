@@ -175,13 +175,15 @@ func TestLostOverHTTP(t *testing.T) {
 		tools, _ := offered(t, open(t, Options{}, Server{Name: "h", URL: srv.URL + "?key=of-the-person"}))
 		res := call(t, tools["mcp__h__"+tt.tool], nil)
 		lost := !tt.away && tt.want != "done"
-		if !strings.Contains(res.Text, tt.want) || strings.HasPrefix(res.Text, "Outcome unknown: ") != lost || res.IsError != (tt.want != "done") || calls.Load() != tt.calls {
+		if !strings.Contains(res.Text, tt.want) || strings.HasPrefix(res.Text, "Outcome unknown: ") != lost ||
+			res.IsError != (tt.want != "done") || calls.Load() != tt.calls {
 			t.Errorf("%s: %+v after %d calls", name, res, calls.Load())
 		}
 		if tt.again {
 			continue
 		}
-		if again := call(t, tools["mcp__h__"+tt.tool], nil); !strings.HasPrefix(again.Text, "Not run: ") || strings.Contains(res.Text+again.Text, "of-the-person") {
+		if again := call(t, tools["mcp__h__"+tt.tool], nil); !strings.HasPrefix(again.Text, "Not run: ") ||
+			strings.Contains(res.Text+again.Text, "of-the-person") {
 			t.Errorf("%s: %q, then %q", name, res.Text, again.Text)
 		}
 	}

@@ -46,7 +46,8 @@ func TestSchemaOf(t *testing.T) {
 		{"a reference to nothing", map[string]any{"$ref": "#/$defs/none"}, "read the schema"},
 	} {
 		s, err := schemaOf(tt.in)
-		if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), tt.refused) || err == nil && s.Type != "object" {
+		if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), tt.refused) ||
+			err == nil && s.Type != "object" {
 			t.Errorf("%s: %v, %v", tt.name, s != nil, err)
 		}
 	}

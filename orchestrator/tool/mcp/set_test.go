@@ -22,7 +22,10 @@ import (
 // fake is a server of this test binary.
 func fake(t *testing.T, name, how string) Server {
 	t.Helper()
-	return Server{Name: name, Command: os.Args[0], Env: map[string]string{fakeMark: how, "FAKE_MARK": filepath.Join(t.TempDir(), "mark")}}
+	return Server{
+		Name: name, Command: os.Args[0],
+		Env: map[string]string{fakeMark: how, "FAKE_MARK": filepath.Join(t.TempDir(), "mark")},
+	}
 }
 
 // open starts servers with limits that a busy machine does not reach, unless the
@@ -84,7 +87,8 @@ func TestResults(t *testing.T) {
 		t.Errorf("parts %v", kinds)
 	}
 	res = call(t, tools["mcp__f__long"], nil)
-	if n := len([]rune(res.Text)); n > MaxResultRunes+100 || !strings.HasPrefix(res.Text, "HEAD") || !strings.HasSuffix(res.Text, "TAIL") || res.Cut == 0 {
+	if n := len([]rune(res.Text)); n > MaxResultRunes+100 || !strings.HasPrefix(res.Text, "HEAD") ||
+		!strings.HasSuffix(res.Text, "TAIL") || res.Cut == 0 {
 		t.Errorf("a long result has %d characters, %d bytes cut", n, res.Cut)
 	}
 }
@@ -116,7 +120,8 @@ func TestDeadAndSlow(t *testing.T) {
 	slow := fake(t, "slow", "hang")
 	slow.StartTimeoutSeconds = 1
 	missing := Server{Name: "missing", Command: "no-such-program-here"}
-	tools, news := offered(t, open(t, Options{}, fake(t, "a", "ok"), fake(t, "dead", "exit"), slow, missing, fake(t, "z", "ok")))
+	tools, news := offered(t,
+		open(t, Options{}, fake(t, "a", "ok"), fake(t, "dead", "exit"), slow, missing, fake(t, "z", "ok")))
 	if tools["mcp__a__pid"] == nil || tools["mcp__z__pid"] == nil || len(tools) != 24 {
 		t.Errorf("%d tools", len(tools))
 	}
@@ -251,7 +256,8 @@ func TestListChanged(t *testing.T) {
 		t.Fatal("grown too early")
 	}
 	call(t, tools["mcp__f__grow"], nil)
-	settled(t, s, tools["mcp__f__pid"], func(now map[string]tool.Tool, _ []string) bool { return now["mcp__f__grown"] != nil })
+	settled(t, s, tools["mcp__f__pid"],
+		func(now map[string]tool.Tool, _ []string) bool { return now["mcp__f__grown"] != nil })
 	if s.Tools(t.Context()).Version == version {
 		t.Error("the version is the same")
 	}
@@ -305,7 +311,8 @@ func TestTrust(t *testing.T) {
 		t.Fatalf("approved: %d tools, %q", len(tools), news)
 	}
 	call(t, tools["mcp__p__grow"], nil) // it says something new
-	settled(t, s, tools["mcp__p__pid"], func(now map[string]tool.Tool, news []string) bool { return len(now) == 0 && len(news) == 1 })
+	settled(t, s, tools["mcp__p__pid"],
+		func(now map[string]tool.Tool, news []string) bool { return len(now) == 0 && len(news) == 1 })
 	// It is approved elsewhere while the task runs.
 	if err := ApproveTools(cfg, Report{hash: s.servers[0].said}, trust); err != nil {
 		t.Fatal(err)
@@ -336,7 +343,10 @@ func TestTrustAsks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "server.sh")
-	cfg := Server{Name: "p", Command: "./server.sh", Args: []string{"\u202e\x1b[2J"}, Project: dir, Env: map[string]string{fakeMark: "ok"}}
+	cfg := Server{
+		Name: "p", Command: "./server.sh", Args: []string{"\u202e\x1b[2J"}, Project: dir,
+		Env: map[string]string{fakeMark: "ok"},
+	}
 	write := func(extra string) {
 		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+extra+"exec "+os.Args[0]+"\n"), 0o700); err != nil {
 			t.Fatal(err)
@@ -344,16 +354,18 @@ func TestTrustAsks(t *testing.T) {
 	}
 	write("")
 	var asked []string
-	o := Options{Dir: dir, Trust: consent.OpenTrust(filepath.Join(t.TempDir(), "a.json")), Ask: func(_ context.Context, q string) bool {
-		asked = append(asked, q)
-		return true
-	}}
+	o := Options{Dir: dir, Trust: consent.OpenTrust(filepath.Join(t.TempDir(), "a.json")),
+		Ask: func(_ context.Context, q string) bool {
+			asked = append(asked, q)
+			return true
+		}}
 	for range 2 {
 		if tools, _ := offered(t, open(t, o, cfg)); len(tools) != 12 {
 			t.Fatalf("%d tools", len(tools))
 		}
 	}
-	if len(asked) != 2 || !strings.Contains(asked[0], `./server.sh \u{202e}\x1b[2J`) || !strings.Contains(asked[1], `\u{200b}`) || !strings.Contains(asked[1], `"description":"an\\u{202e} x"`) {
+	if len(asked) != 2 || !strings.Contains(asked[0], `./server.sh \u{202e}\x1b[2J`) ||
+		!strings.Contains(asked[1], `\u{200b}`) || !strings.Contains(asked[1], `"description":"an\\u{202e} x"`) {
 		t.Errorf("asked %q", asked)
 	}
 	write("echo changed >&2\n")

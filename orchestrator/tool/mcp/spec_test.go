@@ -37,7 +37,8 @@ func TestToolBounds(t *testing.T) {
 		"leading nowhere":   {object(map[string]any{"properties": map[string]any{"x": map[string]any{"$ref": "#/nowhere"}}}), "read the schema: "},
 		"with odd keywords": {object(map[string]any{"$schema": "https://example.org/x", "x-odd": 1}), ""},
 	} {
-		spec := newRemote(&server{Server: Server{Name: "s"}}, &sdk.Tool{Name: "t", Description: "d", InputSchema: tc.schema}, nil).spec
+		spec := newRemote(&server{Server: Server{Name: "s"}},
+			&sdk.Tool{Name: "t", Description: "d", InputSchema: tc.schema}, nil).spec
 		if tc.want == "" && spec.Description != "d" || !strings.Contains(spec.Description, tc.want) {
 			t.Errorf("a schema %s: description %q, want %q", name, spec.Description, tc.want)
 		}
@@ -45,8 +46,10 @@ func TestToolBounds(t *testing.T) {
 			t.Errorf("a schema %s: %v", name, errs)
 		}
 	}
-	long := newRemote(&server{Server: Server{Name: "s"}}, &sdk.Tool{Name: "t", Description: strings.Repeat("é", 2*maxDescriptionRunes)}, nil).spec.Description
-	if n := utf8.RuneCountInString(long); n > maxDescriptionRunes+200 || !strings.Contains(long, "16000 bytes of the result cut here") {
+	long := newRemote(&server{Server: Server{Name: "s"}},
+		&sdk.Tool{Name: "t", Description: strings.Repeat("é", 2*maxDescriptionRunes)}, nil).spec.Description
+	if n := utf8.RuneCountInString(long); n > maxDescriptionRunes+200 ||
+		!strings.Contains(long, "16000 bytes of the result cut here") {
 		t.Errorf("a description of %d characters", n)
 	}
 }

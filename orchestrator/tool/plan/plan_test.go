@@ -76,7 +76,10 @@ func TestAskUser(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, name := range []string{"AskUser", "Think"} {
-		own, args, err := tools.Validate(op.Call{ID: "c", Name: name, Args: map[string]string{"AskUser": `{"question":"?"}`, "Think": `{"thought":"so"}`}[name]})
+		own, args, err := tools.Validate(op.Call{
+			ID: "c", Name: name,
+			Args: map[string]string{"AskUser": `{"question":"?"}`, "Think": `{"thought":"so"}`}[name],
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

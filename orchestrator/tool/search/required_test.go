@@ -44,7 +44,8 @@ var pieces = []string{"a", "b", "ab", "k", "K", "s", "S", "ſ", "\u212a", "ä", 
 
 // expression is a random regular expression over the pieces.
 func expression(t *rapid.T, depth int) string {
-	piece := rapid.SampledFrom(append([]string{".", `\w`, "[ab]", "[^a]", "[k-s]", "^", "$", `\b`, "(?i:ask)", "abk", "sab"}, pieces[:12]...))
+	piece := rapid.SampledFrom(
+		append([]string{".", `\w`, "[ab]", "[^a]", "[k-s]", "^", "$", `\b`, "(?i:ask)", "abk", "sab"}, pieces[:12]...))
 	var b strings.Builder
 	for range rapid.IntRange(1, 4).Draw(t, "length") {
 		part := piece.Draw(t, "piece")
@@ -53,7 +54,8 @@ func expression(t *rapid.T, depth int) string {
 		}
 		b.WriteString(part)
 		if part != "^" && part != "$" && part != `\b` {
-			b.WriteString(rapid.SampledFrom([]string{"", "", "", "", "?", "*", "+", "{2}", "{0,2}", "+?"}).Draw(t, "times"))
+			b.WriteString(
+				rapid.SampledFrom([]string{"", "", "", "", "?", "*", "+", "{2}", "{0,2}", "+?"}).Draw(t, "times"))
 		}
 	}
 	return b.String()

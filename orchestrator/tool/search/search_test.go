@@ -183,7 +183,8 @@ func TestSearchStaysInside(t *testing.T) {
 	}
 	for _, tl := range []tool.Tool{search.Grep(nil), search.Glob()} {
 		for _, path := range []string{"out", "file", "out/o.txt"} {
-			if r := call(t, env, tl, map[string]any{"pattern": "needle", "path": path}); !r.IsError || !strings.Contains(r.Text, "out of the world") {
+			if r := call(t, env, tl, map[string]any{"pattern": "needle", "path": path}); !r.IsError ||
+				!strings.Contains(r.Text, "out of the world") {
 				t.Errorf("%s in %s: %+v", tl.Spec().Name, path, r)
 			}
 		}
@@ -215,7 +216,8 @@ func TestSearchLimitsAreSaid(t *testing.T) {
 	}
 	env := world(t, files...)
 	for _, tl := range []tool.Tool{search.GlobOf(10), search.GrepOf(10)} {
-		r := call(t, env, tl, map[string]any{"pattern": map[string]string{"Glob": "*", "Grep": "needle"}[tl.Spec().Name]})
+		r := call(t, env, tl,
+			map[string]any{"pattern": map[string]string{"Glob": "*", "Grep": "needle"}[tl.Spec().Name]})
 		if !strings.Contains(r.Text, "f09\n[incomplete: stopped after 10 files; search a smaller path]") {
 			t.Errorf("%s: %s", tl.Spec().Name, r.Text)
 		}
@@ -230,7 +232,8 @@ func TestSearchLimitsAreSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call(t, env, search.Grep(nil), map[string]any{"pattern": "hay", "output_mode": "content"})
-	want := "wide:1:haystack" + strings.Repeat("ä", 492) + " […1016 bytes of this line cut]\n[not searched, over 16 MB: large]"
+	want := "wide:1:haystack" + strings.Repeat("ä", 492) +
+		" […1016 bytes of this line cut]\n[not searched, over 16 MB: large]"
 	if r.Text != want {
 		t.Errorf("Grep: %s\nwant %s", r.Text, want)
 	}

@@ -132,7 +132,8 @@ func TestBashInterrupted(t *testing.T) {
 
 func TestBashSaysWhatItEnded(t *testing.T) {
 	r := run(t, "sleep 987 & echo started", 20)
-	if !strings.Contains(r.Text, "1 process still ran in the background when the command ended and was ended") || !strings.Contains(r.Text, "sleep 987") {
+	if !strings.Contains(r.Text, "1 process still ran in the background when the command ended and was ended") ||
+		!strings.Contains(r.Text, "sleep 987") {
 		t.Errorf("text = %q", r.Text)
 	}
 }

@@ -55,7 +55,8 @@ func TestClipCutsTheMiddle(t *testing.T) {
 	if tail != "line 98\nline 99\n" {
 		t.Errorf("tail = %q", tail)
 	}
-	if want := int64(in.Len() - len("line 00\nline 01\nline") - len(tail)); cut != want || !strings.Contains(got, fmt.Sprint(want)) {
+	if want := int64(in.Len() - len("line 00\nline 01\nline") - len(tail)); cut != want ||
+		!strings.Contains(got, fmt.Sprint(want)) {
 		t.Errorf("cut = %d, want %d, and said in %q", cut, want, got)
 	}
 }
@@ -65,7 +66,8 @@ func TestClipCutsTheMiddle(t *testing.T) {
 func TestClipProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runes, line := rapid.IntRange(2, 60).Draw(t, "runes"), rapid.IntRange(1, 30).Draw(t, "line")
-		pieces := rapid.SliceOf(rapid.SliceOf(rapid.SampledFrom([]byte("ab\n\xff\xc3\xa4\xe2\x82\xac")))).Draw(t, "pieces")
+		pieces := rapid.SliceOf(
+			rapid.SliceOf(rapid.SampledFrom([]byte("ab\n\xff\xc3\xa4\xe2\x82\xac")))).Draw(t, "pieces")
 		c, w := newClip(runes, line), whole{}
 		total := 0
 		for _, p := range pieces {

@@ -27,7 +27,8 @@ func (r *recorder) keep(_ int, _ int64, text string) (uint64, error) {
 func TestKeptProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runes, line := rapid.IntRange(4, 60).Draw(t, "runes"), rapid.IntRange(1, 60).Draw(t, "line")
-		pieces := rapid.SliceOf(rapid.SliceOf(rapid.SampledFrom([]byte("ab\n\xff\xc3\xa4\xe2\x82\xac")))).Draw(t, "pieces")
+		pieces := rapid.SliceOf(
+			rapid.SliceOf(rapid.SampledFrom([]byte("ab\n\xff\xc3\xa4\xe2\x82\xac")))).Draw(t, "pieces")
 		var rec recorder
 		o := newOutputs(runes, line, &tool.Env{Keep: rec.keep})
 		var all []byte
@@ -50,7 +51,8 @@ func TestKeptProperties(t *testing.T) {
 			return
 		}
 		p := o.kept.head
-		if rest := rec[p.op-1][p.from:]; !strings.HasPrefix(valid(all), strings.TrimSuffix(before, "\n")) || len(rest)+len(before) < len(valid(all)) {
+		if rest := rec[p.op-1][p.from:]; !strings.HasPrefix(valid(all), strings.TrimSuffix(before, "\n")) ||
+			len(rest)+len(before) < len(valid(all)) {
 			t.Fatalf("shown %q, then cut; recall from %d begins with %q\n%s", before, p.from, rest, after)
 		}
 	})
@@ -70,14 +72,17 @@ func TestKeptParts(t *testing.T) {
 		total := 0
 		for i, part := range rec {
 			total += len(part)
-			if i < len(rec)-1 && (!strings.HasSuffix(part, text[len(text)-1:]) && name == "lines" || !utf8.ValidString(part) || strings.Contains(part, "\uFFFD")) {
+			if i < len(rec)-1 &&
+				(!strings.HasSuffix(part, text[len(text)-1:]) && name == "lines" || !utf8.ValidString(part) ||
+					strings.Contains(part, "\uFFFD")) {
 				t.Errorf("%s: part %d of %d bytes ends with %q", name, i+1, len(part), part[len(part)-20:])
 			}
 			if len(part) > keptPartBytes {
 				t.Errorf("%s: part %d has %d bytes", name, i+1, len(part))
 			}
 		}
-		if total < MaxKeptBytes-utf8.UTFMax || total > MaxKeptBytes+utf8.UTFMax || !strings.Contains(res.Text, "only the first 16777216 bytes of it are kept") {
+		if total < MaxKeptBytes-utf8.UTFMax || total > MaxKeptBytes+utf8.UTFMax ||
+			!strings.Contains(res.Text, "only the first 16777216 bytes of it are kept") {
 			t.Errorf("%s: %d bytes kept; the text says %s", name, total, res.Text[max(0, len(res.Text)-300):])
 		}
 	}
@@ -95,7 +100,8 @@ func TestKeptFails(t *testing.T) {
 	o := newOutputs(100, 50, env)
 	o.write(guard.Stdout, []byte(strings.Repeat("a line of output\n", 4*keptPartBytes/17)))
 	res := o.result(guard.Outcome{}, time.Second)
-	if calls != 2 || !strings.Contains(res.Text, "recall with op 7 and from 34 shows it") || !strings.Contains(res.Text, "bytes could not be kept: the disk is full") {
+	if calls != 2 || !strings.Contains(res.Text, "recall with op 7 and from 34 shows it") ||
+		!strings.Contains(res.Text, "bytes could not be kept: the disk is full") {
 		t.Errorf("%d calls; text %s", calls, res.Text)
 	}
 }

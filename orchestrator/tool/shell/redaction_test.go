@@ -41,10 +41,14 @@ func TestCutsThroughSecrets(t *testing.T) {
 		secret = strings.Trim(strings.TrimSuffix(strings.TrimPrefix(secret, "//u:"), "@h"), "'")
 		for shift := range 2*line + 10 {
 			texts := []string{
-				strings.Repeat(". ", shift/2) + strings.Repeat(".", shift%2) + in + "\nend\n",                         // a line's limit
-				filler + strings.Repeat(".", shift) + " " + in + "\n" + strings.Repeat(filler, 20),                    // the head's
-				strings.Repeat(filler, 20) + in + " " + strings.Repeat("- ", shift%line) + "\n" + filler + "- - -\n.", // the tail's
-				strings.Repeat(filler, 20) + strings.Repeat("\n", shift) + in + "\n" + strings.Repeat("\n", 2*line-shift%(2*line)),
+				// a line's limit
+				strings.Repeat(". ", shift/2) + strings.Repeat(".", shift%2) + in + "\nend\n",
+				// the head's
+				filler + strings.Repeat(".", shift) + " " + in + "\n" + strings.Repeat(filler, 20),
+				// the tail's
+				strings.Repeat(filler, 20) + in + " " + strings.Repeat("- ", shift%line) + "\n" + filler + "- - -\n.",
+				strings.Repeat(filler, 20) + strings.Repeat("\n", shift) + in + "\n" +
+					strings.Repeat("\n", 2*line-shift%(2*line)),
 			}
 			for n, text := range texts {
 				for _, size := range []int{1, 7, 1 << 10} {
@@ -55,7 +59,8 @@ func TestCutsThroughSecrets(t *testing.T) {
 					}
 					res := o.result(guard.Outcome{}, time.Second)
 					if part := spilled(res.Text+res.Stdout, secret); part != "" {
-						t.Fatalf("%q, text %d, shift %d, %d bytes at once: %q is left of %q in\n%s", in, n, shift, size, part, secret, res.Text)
+						t.Fatalf("%q, text %d, shift %d, %d bytes at once: %q is left of %q in\n%s", in, n, shift, size,
+							part, secret, res.Text)
 					}
 					if len(res.Secrets) != 1 {
 						t.Fatalf("%q, text %d, shift %d: found %v in %q", in, n, shift, res.Secrets, text)
@@ -79,7 +84,8 @@ func TestCutsThroughAKey(t *testing.T) {
 	for before := range 30 {
 		o := newOutputs(600, 100, &env)
 		o.write(guard.Stdout, []byte(strings.Repeat("a line of text\n", before)+key.String()+"the end\n"))
-		if res := o.result(guard.Outcome{}, time.Second); strings.Contains(res.Text, "b3x9Z7Qw") || strings.Contains(res.Text, "Qw==") || res.Cut == 0 {
+		if res := o.result(guard.Outcome{}, time.Second); strings.Contains(res.Text, "b3x9Z7Qw") ||
+			strings.Contains(res.Text, "Qw==") || res.Cut == 0 {
 			t.Fatalf("%d lines before it: %s", before, res.Text)
 		}
 	}
@@ -113,7 +119,8 @@ func TestOutputLive(t *testing.T) {
 	secret := "q7Zt9Kp2Lw8Xv4Rn"
 	var seen strings.Builder
 	lines := make(chan struct{}, 1)
-	env := &tool.Env{Call: "c", Dir: t.TempDir(), Redactor: redact.New(nil, []redact.Secret{{Kind: "k", Value: secret}})}
+	env := &tool.Env{Call: "c", Dir: t.TempDir(),
+		Redactor: redact.New(nil, []redact.Secret{{Kind: "k", Value: secret}})}
 	begin := filepath.Join(env.Dir, "go")
 	env.Output = func(p []byte) {
 		if seen.Write(p); strings.Contains(seen.String(), "first\n") {
@@ -125,7 +132,9 @@ func TestOutputLive(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		args, _ := json.Marshal(map[string]any{"command": "echo first; until [ -e go ]; do sleep 0.01; done; echo key " + secret[:8] + "''" + secret[8:]})
+		args, _ := json.Marshal(map[string]any{
+			"command": "echo first; until [ -e go ]; do sleep 0.01; done; echo key " + secret[:8] + "''" + secret[8:],
+		})
 		_, err := Bash().Call(t.Context(), env, args)
 		done <- err
 	}()
@@ -133,7 +142,8 @@ func TestOutputLive(t *testing.T) {
 	if err := os.WriteFile(begin, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil || strings.Contains(seen.String(), secret) || !strings.Contains(seen.String(), "key [") {
+	if err := <-done; err != nil || strings.Contains(seen.String(), secret) ||
+		!strings.Contains(seen.String(), "key [") {
 		t.Errorf("%v: saw %q", err, seen.String())
 	}
 }

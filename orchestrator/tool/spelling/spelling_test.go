@@ -18,7 +18,8 @@ func TestNearest(t *testing.T) {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
-	// Two characters may be changed, added or left out, a third of a long name; a part is a slip however long the rest is.
+	// Two characters may be changed, added or left out, a third of a long name; a part is a slip however long the rest
+	// is.
 	long := strings.Repeat("a", 64)
 	for _, tt := range []struct {
 		word, names, want string

@@ -49,7 +49,8 @@ func TestJumpToStep(t *testing.T) {
 		{`{"step_id":2,"reason":"x"}`, nil, "jump_to_step was not run: this call is not part of a task, there is no timeline.", nil},
 	}
 	for _, tt := range tests {
-		r, err := timeline.JumpToStep().Call(t.Context(), &tool.Env{Call: "c7", Timeline: tt.tl}, json.RawMessage(tt.args))
+		r, err := timeline.JumpToStep().Call(t.Context(), &tool.Env{Call: "c7", Timeline: tt.tl},
+			json.RawMessage(tt.args))
 		if err != nil || r.Text != tt.text || r.IsError != (tt.jump == nil) {
 			t.Errorf("%s: %+v, %v; want %q", tt.args, r, err, tt.text)
 		}

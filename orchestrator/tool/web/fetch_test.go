@@ -44,7 +44,8 @@ func site(t *testing.T) *httptest.Server {
 		_, _ = z.Write(bytes.Repeat([]byte{'0'}, 8*MaxBodyBytes))
 		_ = z.Close()
 	})
-	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/loop",
+		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
 	mux.HandleFunc("/times", func(w http.ResponseWriter, r *http.Request) {
 		if n, _ := strconv.Atoi(r.URL.Query().Get("n")); n > 0 {
 			http.Redirect(w, r, fmt.Sprint("/times?n=", n-1), http.StatusFound)
@@ -148,7 +149,8 @@ func TestSearch(t *testing.T) {
 	defer s.Close()
 	for engine, check := range map[string]func() bool{
 		"searxng": func() bool {
-			return asked.URL.Path == "/search" && asked.URL.Query().Get("format") == "json" && asked.URL.Query().Get("q") == "go & on"
+			return asked.URL.Path == "/search" && asked.URL.Query().Get("format") == "json" &&
+				asked.URL.Query().Get("q") == "go & on"
 		},
 		"brave": func() bool {
 			return asked.Header.Get("X-Subscription-Token") == "k" && asked.URL.Query().Get("count") == "8"
@@ -198,7 +200,8 @@ func TestFetchRedacts(t *testing.T) {
 			case "spans":
 				body = fmt.Sprintf("<pre><span>%s</span><span>%s</span></pre>", key[:9], key[9:])
 			case "entities":
-				body = "<p>" + strings.NewReplacer("_", "&#95;", "-", "&#x2d;", "~", "&#126;", ".", "&period;").Replace(key) + "</p>"
+				body = "<p>" + strings.NewReplacer("_", "&#95;", "-", "&#x2d;", "~", "&#126;", ".",
+					"&period;").Replace(key) + "</p>"
 			}
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/html")
@@ -209,9 +212,11 @@ func TestFetchRedacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			env := &tool.Env{Redactor: redact.New([]byte("0123456789abcdef"), nil)}
-			r, err := FetchURL(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}).Call(t.Context(), env, args)
+			r, err := FetchURL(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}).Call(
+				t.Context(), env, args)
 			s.Close()
-			if err != nil || r.IsError || !strings.Contains(r.Text, "redacted") || strings.Contains(r.Text, key[len(key)-9:]) {
+			if err != nil || r.IsError || !strings.Contains(r.Text, "redacted") ||
+				strings.Contains(r.Text, key[len(key)-9:]) {
 				t.Errorf("%s as %s: %v %s", key[:6], name, err, r.Text)
 			}
 		}

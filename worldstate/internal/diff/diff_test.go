@@ -89,17 +89,25 @@ func inWords(changes []diff.Change) string {
 // TestBetween: every kind of change is named, and a directory only if it is empty or its mode changed.
 func TestBetween(t *testing.T) {
 	_, changes := between(t,
-		world{"same": "1", "text": "old", "gone": "1", "type": "file", "d/was": "1", "left/": "", "left-behind/f": "1", "swap/f": "1", "paws": "1"},
-		world{"same": "1", "text": "new", "type": "->file", "made": "1", "new/f": "1", "empty/": "", "left-behind/f": "1", "swap": "1", "paws/f": "1"})
+		world{
+			"same": "1", "text": "old", "gone": "1", "type": "file", "d/was": "1", "left/": "", "left-behind/f": "1",
+			"swap/f": "1", "paws": "1",
+		},
+		world{
+			"same": "1", "text": "new", "type": "->file", "made": "1", "new/f": "1", "empty/": "",
+			"left-behind/f": "1", "swap": "1", "paws/f": "1",
+		})
 	want := "d/was=deleted empty/=added gone=deleted left/=deleted made=added new/f=added paws=type paws/f=added swap=type swap/f=deleted text=modified type=type"
 	if got := inWords(changes); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	s := newStore(t)
 	from := world{"run": "same"}.listing(t, s)
-	to := tree.NewListing([]tree.Entry{{Path: "run", State: tree.State{Kind: tree.KindFile, Perm: 0o600, Hash: from.At("run").Hash}}})
+	to := tree.NewListing(
+		[]tree.Entry{{Path: "run", State: tree.State{Kind: tree.KindFile, Perm: 0o600, Hash: from.At("run").Hash}}})
 	changes = diff.Between(from, to)
-	if len(changes) != 1 || changes[0].Kind != diff.Mode || changes[0].Old.Mode != "0644" || changes[0].New.Mode != "0600" {
+	if len(changes) != 1 || changes[0].Kind != diff.Mode || changes[0].Old.Mode != "0644" ||
+		changes[0].New.Mode != "0600" {
 		t.Errorf("other permissions: %+v", changes)
 	}
 }
@@ -108,8 +116,14 @@ func TestBetween(t *testing.T) {
 func TestRenames(t *testing.T) {
 	text := strings.Repeat("the same line\n", 20)
 	s, changes := between(t,
-		world{"x/same": "twin", "x/xonly": text + "x", "y/same": "twin", "y/yonly": text + "y", "link": "->target", "gone": "nothing like it", "p/alpha": "twins", "p/beta": "twins"},
-		world{"newx/same": "twin", "newx/xonly": text + text[:40] + "x", "newy/same": "twin", "newy/yonly": text + text[:40] + "y", "moved": "->target", "q/beta": "twins", "r/alpha": "twins"})
+		world{
+			"x/same": "twin", "x/xonly": text + "x", "y/same": "twin", "y/yonly": text + "y", "link": "->target",
+			"gone": "nothing like it", "p/alpha": "twins", "p/beta": "twins",
+		},
+		world{
+			"newx/same": "twin", "newx/xonly": text + text[:40] + "x", "newy/same": "twin",
+			"newy/yonly": text + text[:40] + "y", "moved": "->target", "q/beta": "twins", "r/alpha": "twins",
+		})
 	out, err := diff.Renames(t.Context(), s, changes)
 	want := "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly q/beta<p/beta r/alpha<p/alpha"
 	if got := inWords(out); got != want || err != nil {
@@ -149,7 +163,8 @@ func TestSimilar(t *testing.T) {
 		for i := range changes {
 			changes[i].Secret = changes[i].Path == end
 		}
-		if out, err := diff.Renames(t.Context(), s, changes); err != nil || len(out) != 1 || !out[0].Secret || out[0].Similarity != 100 {
+		if out, err := diff.Renames(t.Context(), s, changes); err != nil || len(out) != 1 || !out[0].Secret ||
+			out[0].Similarity != 100 {
 			t.Errorf("%+v, %v", out, err)
 		}
 	}
@@ -260,7 +275,8 @@ func TestPatchFails(t *testing.T) {
 	}
 	for blob, want := range map[string]string{"zz": "bad blob id", strings.Repeat("1", 40): "x"} {
 		c := diff.Change{Path: "x", Kind: diff.Added, New: &diff.Side{Type: "file", Mode: "0644", Blob: blob}}
-		if err := diff.Patch(t.Context(), s, io.Discard, []diff.Change{c}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := diff.Patch(t.Context(), s, io.Discard, []diff.Change{c}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", blob, err)
 		}
 		c.Secret = true

@@ -60,13 +60,17 @@ func TestPaths(t *testing.T) {
 	for _, tt := range []struct {
 		path, root string
 		want       bool
-	}{{"a", "", true}, {"a/b", "a", true}, {"a", "a", true}, {"ab", "a", false}, {"a", "a/b", false}, {"b/a", "a", false}} {
+	}{
+		{"a", "", true}, {"a/b", "a", true}, {"a", "a", true}, {"ab", "a", false}, {"a", "a/b", false},
+		{"b/a", "a", false},
+	} {
 		if got := fsys.Beneath(tt.path, tt.root); got != tt.want {
 			t.Errorf("%q beneath %q: %v", tt.path, tt.root, got)
 		}
 	}
 	for path, want := range map[string]string{"a": "|a", "a/b": "a|b", "a/b/c": "a/b|c"} {
-		if got := fsys.Dir(path) + "|" + fsys.Base(path); got != want || fsys.Join(fsys.Dir(path), fsys.Base(path)) != path {
+		if got := fsys.Dir(path) + "|" + fsys.Base(path); got != want ||
+			fsys.Join(fsys.Dir(path), fsys.Base(path)) != path {
 			t.Errorf("%q is %s", path, got)
 		}
 	}
@@ -96,7 +100,8 @@ func TestHoles(t *testing.T) {
 			}
 		}
 		err = errors.Join(f.Truncate(int64(len(strings.Join(parts, "")))), f.Close())
-		if got, readErr := os.ReadFile(f.Name()); err != nil || readErr != nil || string(got) != strings.Join(parts, "") {
+		if got, readErr := os.ReadFile(f.Name()); err != nil || readErr != nil ||
+			string(got) != strings.Join(parts, "") {
 			t.Errorf("%d parts: %d bytes, %v", len(parts), len(got), err)
 		}
 	}
@@ -105,7 +110,8 @@ func TestHoles(t *testing.T) {
 // TestOpenBeneath: no symbolic link is followed, in no part of the path.
 func TestOpenBeneath(t *testing.T) {
 	dir := t.TempDir()
-	err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "link")), os.Symlink("b", filepath.Join(dir, "a/last")),
+	err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "link")),
+		os.Symlink("b", filepath.Join(dir, "a/last")),
 		os.WriteFile(filepath.Join(dir, "a/f"), nil, 0o600))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +141,8 @@ func TestOpenBeneath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fsys.RenameNoReplace(fd, fsys.Base(from), "there"); want == unix.EEXIST && !errors.Is(err, want) || err == nil {
+		if err := fsys.RenameNoReplace(fd, fsys.Base(from), "there"); want == unix.EEXIST &&
+			!errors.Is(err, want) || err == nil {
 			t.Errorf("%s: renamed to a name that exists: %v", from, err)
 		}
 		unix.Close(fd)
@@ -197,7 +204,8 @@ func TestRootDir(t *testing.T) {
 	}
 }
 
-// TestSource: what was read is current until the path, its content or, for a directory's identity, the directory changes.
+// TestSource: what was read is current until the path, its content or, for a directory's identity, the directory
+// changes.
 func TestSource(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "f")

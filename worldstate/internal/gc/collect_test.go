@@ -40,7 +40,8 @@ func newStored(t *testing.T, worldAt string) *stored {
 		}
 	}
 	named := &refs.Store{Dir: st.dir}
-	err := errors.Join(os.WriteFile(filepath.Join(st.dir, "HEAD"), []byte("ref: refs/heads/latest\n"), 0o600), named.UpgradeFormat())
+	err := errors.Join(os.WriteFile(filepath.Join(st.dir, "HEAD"), []byte("ref: refs/heads/latest\n"), 0o600),
+		named.UpgradeFormat())
 	s := objects.New(st.dir)
 	defer s.Close()
 	for i, step := range []string{stepB, stepA, stepC} {
@@ -92,7 +93,8 @@ func (st *stored) left(t *testing.T) (names, snapshots []string, packs int) {
 
 // short replaces the prefixes of refs.
 func short(names []string) string {
-	return strings.NewReplacer(refs.TaskPrefix, "", refs.Latest, "latest", world, "world", "/1", "").Replace(strings.Join(names, " "))
+	return strings.NewReplacer(refs.TaskPrefix, "", refs.Latest, "latest", world, "world", "/1",
+		"").Replace(strings.Join(names, " "))
 }
 
 // TestRun: tasks that exist keep their snapshots, those that no longer exist as far as they fit,
@@ -144,7 +146,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %+v", tt.name, r)
 		}
 		if short(names) != tt.refs || short(snapshots) != tt.snapshots || packs != tt.packs {
-			t.Errorf("%s: %s, of %s, in %d packs; want %s, of %s, in %d", tt.name, short(names), short(snapshots), packs, tt.refs, tt.snapshots, tt.packs)
+			t.Errorf("%s: %s, of %s, in %d packs; want %s, of %s, in %d", tt.name, short(names), short(snapshots),
+				packs, tt.refs, tt.snapshots, tt.packs)
 		}
 	}
 }
@@ -155,7 +158,8 @@ func TestRunAgain(t *testing.T) {
 	st := newStored(t, stepA)
 	for range 2 {
 		opts := gc.Options{Hook: func(string) {}}
-		if r, err := gc.Run(t.Context(), st.dir, opts, func() ([]gitfmt.Hash, error) { return nil, nil }); err != nil || r.Objects != 9 || r.Snapshots != 3 {
+		if r, err := gc.Run(t.Context(), st.dir, opts, func() ([]gitfmt.Hash, error) { return nil, nil }); err != nil ||
+			r.Objects != 9 || r.Snapshots != 3 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if names, snapshots, packs := st.left(t); len(names) != 5 || len(snapshots) != 3 || packs != 1 {
@@ -172,7 +176,8 @@ func TestRunRefuses(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(st.dir, name), []byte(st.commits[stepA].String()+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := gc.Run(t.Context(), st.dir, gc.Options{Hook: func(string) {}}, func() ([]gitfmt.Hash, error) { return nil, nil })
+		_, err := gc.Run(t.Context(), st.dir, gc.Options{Hook: func(string) {}},
+			func() ([]gitfmt.Hash, error) { return nil, nil })
 		if _, _, packs := st.left(t); !errors.Is(err, gitfmt.ErrRefused) || packs != 3 {
 			t.Errorf("with %s: %v, %d packs", name, err, packs)
 		}

@@ -24,7 +24,8 @@ type graph struct {
 
 func newGraph(t *testing.T) *graph {
 	t.Helper()
-	g := &graph{T: t, s: objects.New(t.TempDir()), ids: make(map[string]gitfmt.Hash), names: make(map[gitfmt.Hash]string)}
+	g := &graph{T: t, s: objects.New(t.TempDir()), ids: make(map[string]gitfmt.Hash),
+		names: make(map[gitfmt.Hash]string)}
 	t.Cleanup(func() { g.s.Close() })
 	if err := os.MkdirAll(g.s.PackDir(), 0o700); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,8 @@ func TestLog(t *testing.T) {
 		for head := range strings.FieldsSeq(tt.heads) {
 			byName[refs.OfStep("t@"+head)] = g.ids[head]
 		}
-		list, err := history.Log(t.Context(), g.s, byName, func(ref string) bool { return !strings.HasPrefix(ref, refs.WorldPrefix) })
+		list, err := history.Log(t.Context(), g.s, byName,
+			func(ref string) bool { return !strings.HasPrefix(ref, refs.WorldPrefix) })
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -117,7 +119,8 @@ func TestLogFindsAncestors(t *testing.T) {
 	g.put("plain", gitfmt.CommitObject, plain.Encode(), false)
 	byName := map[string]gitfmt.Hash{refs.TaskPrefix + "t/4": g.ids["4"]}
 	for _, chosen := range []string{"1 2 4", "4"} {
-		list, err := history.Log(t.Context(), g.s, byName, func(ref string) bool { return strings.Contains(chosen, refs.Step(ref)[len("t@"):]) })
+		list, err := history.Log(t.Context(), g.s, byName,
+			func(ref string) bool { return strings.Contains(chosen, refs.Step(ref)[len("t@"):]) })
 		var got []string
 		for _, c := range list {
 			got = append(got, g.names[c.Id])
@@ -151,7 +154,8 @@ func TestWalk(t *testing.T) {
 	tree("deep", false, item("120000", "f"))
 	tree("sub", false, item(gitfmt.TreeMode, "deep"), item("100755", "f"))
 	tree("lost", true, item("100644", "f"))
-	tree("whole", false, item("100644", "f"), gitfmt.TreeItem{Mode: gitfmt.GitlinkMode, Name: "module", Hash: gitfmt.Hash{1}}, item(gitfmt.TreeMode, "sub"))
+	tree("whole", false, item("100644", "f"),
+		gitfmt.TreeItem{Mode: gitfmt.GitlinkMode, Name: "module", Hash: gitfmt.Hash{1}}, item(gitfmt.TreeMode, "sub"))
 	tree("holed", false, item(gitfmt.TreeMode, "lost"), item(gitfmt.TreeMode, "sub"))
 	for _, tt := range []struct {
 		name, top, skip string
@@ -175,7 +179,8 @@ func TestWalk(t *testing.T) {
 			v.Failed = func(_ gitfmt.Hash, path string, _ error) error { got = append(got, "lost:"+path); return nil }
 		}
 		err := history.Walk(t.Context(), g.s, g.ids[tt.top], v)
-		if strings.Join(got, " ") != tt.want || errors.Is(err, gitfmt.ErrCorrupt) != tt.lost || (err != nil) != tt.lost {
+		if strings.Join(got, " ") != tt.want || errors.Is(err, gitfmt.ErrCorrupt) != tt.lost ||
+			(err != nil) != tt.lost {
 			t.Errorf("%s: %q, %v; want %s", tt.name, got, err, tt.want)
 		}
 	}

@@ -189,7 +189,10 @@ func TestPackIndexOddPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := []gitfmt.PackItem{{Hash: gitfmt.Hash{1}, Off: objects.PackHeaderBytes}, {Hash: gitfmt.Hash{2}, Off: objects.PackHeaderBytes}, {Hash: gitfmt.Hash{3}, Off: 1 << 20}}
+	items := []gitfmt.PackItem{
+		{Hash: gitfmt.Hash{1}, Off: objects.PackHeaderBytes}, {Hash: gitfmt.Hash{2}, Off: objects.PackHeaderBytes},
+		{Hash: gitfmt.Hash{3}, Off: 1 << 20},
+	}
 	if err := os.Remove(idx); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ func newSite(t testing.TB) *site {
 	s := &site{TB: t, dir: t.TempDir(), objects: objects.New(t.TempDir())}
 	s.must(os.MkdirAll(s.objects.PackDir(), 0o755))
 	t.Cleanup(s.objects.Close)
-	s.track = scan.New(s.dir, filepath.Join(t.TempDir(), "cache"), s.objects, map[string]bool{"excluded": true}, scan.Options{FileLimitBytes: 100})
+	s.track = scan.New(s.dir, filepath.Join(t.TempDir(), "cache"), s.objects, map[string]bool{"excluded": true},
+		scan.Options{FileLimitBytes: 100})
 	t.Cleanup(s.track.Close)
 	return s
 }
@@ -120,8 +121,9 @@ func (s *site) make(w wanted) (plan.Plan, error) {
 	s.must(err)
 	worlds := map[gitfmt.ID]*tree.Listing{}
 	in := plan.Input{
-		Root: root.Fd, Now: now, Track: s.track, Objects: s.objects, Target: &gitfmt.Commit{Id: gitfmt.Hash{1}, Skips: w.skips},
-		Want: s.listing(w.target), Base: now.Listing, Options: w.o,
+		Root: root.Fd, Now: now, Track: s.track, Objects: s.objects,
+		Target: &gitfmt.Commit{Id: gitfmt.Hash{1}, Skips: w.skips},
+		Want:   s.listing(w.target), Base: now.Listing, Options: w.o,
 		Listing: func(id gitfmt.ID) (*tree.Listing, error) { return worlds[id], nil },
 	}
 	in.Options.Base = "base"
@@ -241,7 +243,8 @@ func TestPlan(t *testing.T) {
 		{"an interrupted restore is no edit", wanted{now: "a=2", target: "a=1", edits: []string{"a=1", "a=2", "a=2"},
 			o: plan.Options{Edits: []plan.Edit{{From: "0", To: "1", Or: "2"}}}}, "write a"},
 		{"an edit of some paths", wanted{now: "a=2 b=2", target: "a=1 b=1", edits: []string{"a=1 b=1", "a=2 b=2"},
-			o: plan.Options{Edits: []plan.Edit{{From: "0", To: "1", Only: []string{"a"}}}}}, "write b; keep a (" + gitfmt.KeepMade + ")"},
+			o: plan.Options{Edits: []plan.Edit{{From: "0", To: "1", Only: []string{"a"}}}}},
+			"write b; keep a (" + gitfmt.KeepMade + ")"},
 		{"an unsaved edit", wanted{now: "a=2", target: "a=1", base: "a=1", o: plan.Options{Edits: []plan.Edit{{}}}}, "keep a (" + gitfmt.KeepMade + ")"},
 		{"an edit by nobody knows whom", wanted{now: "a=2", target: "a=1", base: "a=1", o: plan.Options{Edits: []plan.Edit{{Unknown: true}}}},
 			"keep a (" + gitfmt.KeepUnsure + ")"},

@@ -26,7 +26,8 @@ func TestStep(t *testing.T) {
 	for ref, want := range map[string]string{
 		TaskPrefix + "t/1": "t@1", TaskPrefix + "t": "t", WorldPrefix + "w": "", Latest: "", "refs/tags/t/1": "",
 	} {
-		if got := Step(ref); got != want || IsStep(ref) != (want != "") || IsOurs(ref) == strings.HasPrefix(ref, "refs/tags") {
+		if got := Step(ref); got != want || IsStep(ref) != (want != "") ||
+			IsOurs(ref) == strings.HasPrefix(ref, "refs/tags") {
 			t.Errorf("%s: step %q, a step %v, ours %v", ref, got, IsStep(ref), IsOurs(ref))
 		}
 	}

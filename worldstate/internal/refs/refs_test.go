@@ -41,7 +41,8 @@ func (s *Store) commits(t *testing.T, n int) []gitfmt.Hash {
 	tree := strings.TrimSpace(worldtest.Git(t, s.Dir, "hash-object", "-w", "-t", "tree", os.DevNull))
 	ids := make([]gitfmt.Hash, n)
 	for i := range ids {
-		ids[i], _ = gitfmt.ParseHash(strings.TrimSpace(worldtest.Git(t, s.Dir, "commit-tree", "-m", fmt.Sprint(i), tree)))
+		ids[i],
+			_ = gitfmt.ParseHash(strings.TrimSpace(worldtest.Git(t, s.Dir, "commit-tree", "-m", fmt.Sprint(i), tree)))
 	}
 	return ids
 }
@@ -103,7 +104,8 @@ func TestRefsLikeGit(t *testing.T) {
 	s := emptyStore(t)
 	want := make(map[string]gitfmt.Hash)
 	for i := range 30 {
-		set := map[string]gitfmt.Hash{Latest: refID(i), WorldPrefix + "w": refID(i), fmt.Sprintf("%st/%d", TaskPrefix, i): refID(i)}
+		set := map[string]gitfmt.Hash{Latest: refID(i), WorldPrefix + "w": refID(i),
+			fmt.Sprintf("%st/%d", TaskPrefix, i): refID(i)}
 		if i%4 == 3 {
 			set[fmt.Sprintf("%st/%d", TaskPrefix, i-3)] = gitfmt.Hash{}
 		}
@@ -249,7 +251,9 @@ func TestBadPackedRefs(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := (&Store{Dir: s.Dir}).All()
-		if ok && (err != nil || sameRefs(got, map[string]gitfmt.Hash{TaskPrefix + "t/1": refID(1), Latest: refID(2)}) != nil) || !ok && !errors.Is(err, gitfmt.ErrCorrupt) {
+		if ok &&
+			(err != nil || sameRefs(got, map[string]gitfmt.Hash{TaskPrefix + "t/1": refID(1),
+				Latest: refID(2)}) != nil) || !ok && !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}

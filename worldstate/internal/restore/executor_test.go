@@ -72,10 +72,16 @@ func TestRun(t *testing.T) {
 		kept    string
 	}{
 		{"nothing there", func(*site) {}, func(s *site) []restore.Action {
-			return []restore.Action{{Path: "d", After: dir(0o711)}, {Path: "d/f", After: s.file("1", 0o640)}, {Path: "l", After: s.link("d/f")}}
+			return []restore.Action{
+				{Path: "d", After: dir(0o711)}, {Path: "d/f", After: s.file("1", 0o640)},
+				{Path: "l", After: s.link("d/f")},
+			}
 		}, "d/(711) d/f=1(640) l>d/f", ""},
 		{"done already", func(s *site) { s.write("f", "1", 0o644) }, func(s *site) []restore.Action {
-			return []restore.Action{{Path: "f", Before: s.file("0", 0o644), After: s.file("1", 0o644)}, {Path: "g", Before: s.file("0", 0o644)}}
+			return []restore.Action{
+				{Path: "f", Before: s.file("0", 0o644), After: s.file("1", 0o644)},
+				{Path: "g", Before: s.file("0", 0o644)},
+			}
 		}, "f=1(644)", ""},
 		{"another kind", func(s *site) {
 			s.write("f", "1", 0o644)
@@ -94,7 +100,10 @@ func TestRun(t *testing.T) {
 			s.write("d/f", "1", 0o644)
 			s.must(os.Chmod(s.path("d"), 0o555))
 		}, func(s *site) []restore.Action {
-			return []restore.Action{{Path: "d", Before: dir(0o555), After: dir(0o500)}, {Path: "d/f", Before: s.file("1", 0o644), After: s.file("2", 0o755)}}
+			return []restore.Action{
+				{Path: "d", Before: dir(0o555), After: dir(0o500)},
+				{Path: "d/f", Before: s.file("1", 0o644), After: s.file("2", 0o755)},
+			}
 		}, "d/(500) d/f=2(755)", ""},
 		{"the mode of a hard link", func(s *site) {
 			s.write("f", "1", 0o644)
@@ -116,7 +125,8 @@ func TestRun(t *testing.T) {
 		{"a directory with something new", func(s *site) {
 			s.must(os.Mkdir(s.path("d"), 0o755))
 			s.write("d/new", "edit", 0o644)
-		}, func(*site) []restore.Action { return []restore.Action{{Path: "d", Before: dir(0o755)}} }, "d/(755) d/new=edit(644)", "d"},
+		}, func(*site) []restore.Action { return []restore.Action{{Path: "d", Before: dir(0o755)}} },
+			"d/(755) d/new=edit(644)", "d"},
 		{"a file became a directory", func(s *site) { s.must(os.Mkdir(s.path("f"), 0o755)) }, func(s *site) []restore.Action {
 			return []restore.Action{{Path: "f", Before: s.file("1", 0o644)}}
 		}, "f/(755)", "f"},
@@ -126,7 +136,8 @@ func TestRun(t *testing.T) {
 		{"a directory became a link", func(s *site) {
 			s.must(os.Mkdir(s.path("outside"), 0o755))
 			s.must(os.Symlink("outside", s.path("d")))
-		}, func(s *site) []restore.Action { return []restore.Action{{Path: "d/in", After: s.file("1", 0o644)}} }, "d>outside outside/(755)", "d/in"},
+		}, func(s *site) []restore.Action { return []restore.Action{{Path: "d/in", After: s.file("1", 0o644)}} },
+			"d>outside outside/(755)", "d/in"},
 		{"a FIFO", func(s *site) { s.must(unix.Mkfifo(s.path("f"), 0o600)) }, func(s *site) []restore.Action {
 			return []restore.Action{{Path: "f", After: s.file("1", 0o644)}}
 		}, "f", "f"},
@@ -170,7 +181,10 @@ func TestCompare(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.write("a", "1", 0o644)
-	actions := []restore.Action{{Path: "a", Before: s.file("1", 0o644), After: s.file("2", 0o644)}, {Path: "b", After: s.file("2", 0o644)}, {Path: "c", Before: s.file("0", 0o644)}}
+	actions := []restore.Action{
+		{Path: "a", Before: s.file("1", 0o644), After: s.file("2", 0o644)}, {Path: "b", After: s.file("2", 0o644)},
+		{Path: "c", Before: s.file("0", 0o644)},
+	}
 	x := s.run(actions...)
 	s.write("a", "edit", 0o644)
 	s.must(os.Remove(s.path("b")))
@@ -214,9 +228,12 @@ func TestOverlay(t *testing.T) {
 	s := newSite(t)
 	one, two := s.file("1", 0o644), s.file("2", 0o644)
 	from := tree.NewListing([]tree.Entry{{Path: "a", State: one}, {Path: "b", State: one}, {Path: "gone", State: one}})
-	want := tree.NewListing([]tree.Entry{{Path: "a", State: two}, {Path: "b", State: two}, {Path: "d", State: dir(0o700)}, {Path: "d/in", State: two}})
-	got := restore.Overlay(from, want, []restore.Action{{Path: "a", Before: one, After: two}, {Path: "d/in", After: two}, {Path: "gone", Before: one}})
-	expected := tree.NewListing([]tree.Entry{{Path: "a", State: two}, {Path: "b", State: one}, {Path: "d", State: dir(0o700)}, {Path: "d/in", State: two}})
+	want := tree.NewListing([]tree.Entry{{Path: "a", State: two}, {Path: "b", State: two},
+		{Path: "d", State: dir(0o700)}, {Path: "d/in", State: two}})
+	got := restore.Overlay(from, want,
+		[]restore.Action{{Path: "a", Before: one, After: two}, {Path: "d/in", After: two}, {Path: "gone", Before: one}})
+	expected := tree.NewListing([]tree.Entry{{Path: "a", State: two}, {Path: "b", State: one},
+		{Path: "d", State: dir(0o700)}, {Path: "d/in", State: two}})
 	if tree.ID(got) != tree.ID(expected) {
 		for e := range got.All() {
 			t.Logf("%s %s", e.Path, e.State)

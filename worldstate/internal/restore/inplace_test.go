@@ -56,8 +56,10 @@ func TestInPlace(t *testing.T) {
 			reader, err := os.Open(path)
 			s.must(err)
 			defer reader.Close()
-			x := s.run(restore.Action{Path: "f", Before: s.file(now, c.mode), After: s.file(strings.Repeat("1", c.size), c.mode)})
-			if data, err := os.ReadFile(path); err != nil || string(data) != strings.Repeat("1", c.size) || len(x.Kept) > 0 {
+			x := s.run(restore.Action{Path: "f", Before: s.file(now, c.mode),
+				After: s.file(strings.Repeat("1", c.size), c.mode)})
+			if data, err := os.ReadFile(path); err != nil || string(data) != strings.Repeat("1", c.size) ||
+				len(x.Kept) > 0 {
 				t.Fatalf("%.10q, %v, kept %v", data, err, x.Kept)
 			}
 			if kept := inode(t, path) == before; kept != c.keeps {
@@ -88,7 +90,8 @@ func TestTextBusy(t *testing.T) {
 	s.must(cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	s.must(os.Chmod(s.path("program"), 0o644))
-	s.run(restore.Action{Path: "program", Before: s.file(string(program), 0o644), After: s.file("not yet built", 0o644)})
+	s.run(
+		restore.Action{Path: "program", Before: s.file(string(program), 0o644), After: s.file("not yet built", 0o644)})
 	if data, err := os.ReadFile(s.path("program")); string(data) != "not yet built" {
 		t.Errorf("%.20q, %v", data, err)
 	}
@@ -125,7 +128,8 @@ func TestHalfWritten(t *testing.T) {
 				if theirs {
 					want, kept = c.content, []gitfmt.Skip{{Path: "f", Reason: gitfmt.KeepRaced}}
 				}
-				if data, err := os.ReadFile(s.path("f")); err != nil || string(data) != want || !slices.Equal(x.Kept, kept) {
+				if data, err := os.ReadFile(s.path("f")); err != nil || string(data) != want ||
+					!slices.Equal(x.Kept, kept) {
 					t.Errorf("resumed %t: %.20q, %v, kept %v", start, data, err, x.Kept)
 				}
 			}

@@ -14,7 +14,8 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// TestJournalFile: a journal is read as it was written; one of another world, or damaged, is corrupt, and none is no journal.
+// TestJournalFile: a journal is read as it was written; one of another world, or damaged, is corrupt, and none is no
+// journal.
 func TestJournalFile(t *testing.T) {
 	f := restore.File{World: "0123", Path: filepath.Join(t.TempDir(), "journal")}
 	if j, err := f.Read(); j != nil || err != nil {
@@ -28,7 +29,8 @@ func TestJournalFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, err := f.Read()
-		if want && (err != nil || j.World != world) || !want && (!errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "another world")) {
+		if want && (err != nil || j.World != world) ||
+			!want && (!errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "another world")) {
 			t.Errorf("of the world %s: %+v, %v", world, j, err)
 		}
 		if there, err := f.Exists(); !there || err != nil {

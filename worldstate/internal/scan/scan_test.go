@@ -35,7 +35,10 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{T: t, dir: worldtest.TempDir(t), objects: objects.New(t.TempDir()), cache: filepath.Join(t.TempDir(), "cache")}
+	s := &site{
+		T: t, dir: worldtest.TempDir(t), objects: objects.New(t.TempDir()),
+		cache: filepath.Join(t.TempDir(), "cache"),
+	}
 	s.must(os.MkdirAll(s.objects.PackDir(), 0o755))
 	t.Cleanup(s.objects.Close)
 	s.open()
@@ -219,7 +222,8 @@ func TestScan(t *testing.T) {
 			s.must(os.Chmod(s.path("a"), 0o755|fs.ModeSetuid))
 			s.write("d/b", "x")
 			s.must(os.Link(s.path("d/b"), s.path("d/c")))
-		}, "a d/b d/c unstored:a(setuid bit) unstored:d/b(hard link to its other names) unstored:d/c(hard link to its other names)"},
+		},
+			"a d/b d/c unstored:a(setuid bit) unstored:d/b(hard link to its other names) unstored:d/c(hard link to its other names)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -300,7 +304,8 @@ func TestScanReads(t *testing.T) {
 			t.Errorf("%s: %q is read, want %q", c.name, got, c.want)
 		}
 		for e := range sc.All() {
-			if data, err := os.ReadFile(s.path(e.Path)); e.Kind == tree.KindFile && (err != nil || gitfmt.HashObject(gitfmt.BlobObject, data) != e.Hash) {
+			if data, err := os.ReadFile(s.path(e.Path)); e.Kind == tree.KindFile &&
+				(err != nil || gitfmt.HashObject(gitfmt.BlobObject, data) != e.Hash) {
 				t.Errorf("%s: %s is not listed as it is", c.name, e.Path)
 			}
 		}

@@ -17,7 +17,8 @@ func TestPolicy(t *testing.T) {
 		{Up: "up", Patterns: rules("/up/above\n")},
 		{Base: "nested", Patterns: rules("frozen\n")},
 	}}
-	text := map[string]string{".gitignore": "*.o\nbuild/\n!keep.o\n", "d/.gitignore": "!*.o\nhere\n", "nested/.gitignore": "tree\n"}
+	text := map[string]string{".gitignore": "*.o\nbuild/\n!keep.o\n", "d/.gitignore": "!*.o\nhere\n",
+		"nested/.gitignore": "tree\n"}
 	var entries []tree.Entry
 	for _, d := range []string{"d", "nested"} {
 		entries = append(entries, tree.Entry{Path: d, State: tree.State{Kind: tree.KindDir, Perm: 0o755}})

@@ -27,7 +27,8 @@ func drawNode(t *rapid.T, path string, depth int) *tree.Node {
 	var items []tree.Item
 	for _, name := range names {
 		it := tree.Item{Name: name}
-		kind := rapid.SampledFrom([]tree.Kind{tree.KindFile, tree.KindFile, tree.KindLink, tree.KindDir, tree.KindDir}).Draw(t, "kind")
+		kind := rapid.SampledFrom(
+			[]tree.Kind{tree.KindFile, tree.KindFile, tree.KindLink, tree.KindDir, tree.KindDir}).Draw(t, "kind")
 		if kind == tree.KindDir && depth == 3 {
 			kind = tree.KindFile
 		}
@@ -199,7 +200,8 @@ func TestNewListing(t *testing.T) {
 			}
 		}
 		back := tree.NewListing(rapid.Permutation(entries).Draw(t, "order"))
-		if !maps.Equal(states(back), states(l)) || tree.ID(back) != tree.ID(l) || back.Files() != files || back.Empty() != (len(entries) == 0) {
+		if !maps.Equal(states(back), states(l)) || tree.ID(back) != tree.ID(l) || back.Files() != files ||
+			back.Empty() != (len(entries) == 0) {
 			t.Fatalf("made of its entries: %v, was %v", states(back), states(l))
 		}
 		for path, want := range states(l) {
@@ -273,9 +275,14 @@ func TestManifest(t *testing.T) {
 	const head = "anamnesis-manifest 1 "
 	for want, entries := range map[string][]tree.Entry{
 		"": {file("a", 0o644), file("b", 0o755), dir("d", 0o755), file("d/x", 0o644)},
-		head + "file=0600 exec=0755 dir=0755\nmode 0644 \"b\"\n":                        {file("a", 0o600), file("b", 0o644)},
-		head + "file=0644 exec=0700 dir=0700\n":                                         {file("a", 0o700), dir("d", 0o700), file("d/x", 0o700)},
-		head + "file=0644 exec=0755 dir=0755\nempty 0755 \"d/e\"\nmode 0600 \"b\\n\"\n": {file("a", 0o644), file("a2", 0o644), file("b\n", 0o600), dir("d", 0o755), dir("d/e", 0o755), file("d/x", 0o644)},
+		head + "file=0600 exec=0755 dir=0755\nmode 0644 \"b\"\n": {file("a", 0o600),
+			file("b", 0o644)},
+		head + "file=0644 exec=0700 dir=0700\n": {file("a", 0o700),
+			dir("d", 0o700), file("d/x", 0o700)},
+		head + "file=0644 exec=0755 dir=0755\nempty 0755 \"d/e\"\nmode 0600 \"b\\n\"\n": {
+			file("a", 0o644), file("a2", 0o644), file("b\n", 0o600), dir("d", 0o755), dir("d/e", 0o755),
+			file("d/x", 0o644),
+		},
 	} {
 		if _, _, text := tree.Root(tree.NewListing(entries)); string(text) != want {
 			t.Errorf("got  %q\nwant %q", text, want)
@@ -378,7 +385,8 @@ func TestFits(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("x", 191)+"/", 20) // 3,840 bytes
 	for path, want := range map[string]bool{
 		"f": true, deep: true, "d/" + deep: false,
-		long[:tree.MaxPathBytes-tree.MaxNameBytes-1] + "/f": true, long[:tree.MaxPathBytes-tree.MaxNameBytes-1] + "x/f": false,
+		long[:tree.MaxPathBytes-tree.MaxNameBytes-1] + "/f":  true,
+		long[:tree.MaxPathBytes-tree.MaxNameBytes-1] + "x/f": false,
 	} {
 		if got := tree.Fits(path); got != want {
 			t.Errorf("a path of %d bytes and %d directories: %t", len(path), strings.Count(path, "/"), got)

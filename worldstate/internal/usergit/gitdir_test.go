@@ -53,7 +53,8 @@ func TestPipes(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := readRepository(top)
-		if want := filepath.Base(name) + " is not a regular file"; r.gitDir != "" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0].Reason, want) {
+		if want := filepath.Base(name) + " is not a regular file"; r.gitDir != "" || len(r.Notes) != 1 ||
+			!strings.Contains(r.Notes[0].Reason, want) {
 			t.Errorf("%s: read %q, notes %v", name, r.gitDir, r.Notes)
 		}
 	}
@@ -96,7 +97,8 @@ func TestReadRepository(t *testing.T) {
 		for _, n := range r.Notes {
 			notes += n.Path + " " + n.Reason
 		}
-		if !strings.HasPrefix(notes, tt.notes) || (notes == "") != (tt.notes == "") || (r.gitDir != "") != tt.git || tt.git && r.up != "w" {
+		if !strings.HasPrefix(notes, tt.notes) || (notes == "") != (tt.notes == "") || (r.gitDir != "") != tt.git ||
+			tt.git && r.up != "w" {
 			t.Errorf("%s: notes %q, git %q, up %q", name, notes, r.gitDir, r.up)
 		}
 	}

@@ -72,7 +72,8 @@ func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	git := func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@a.org"}, args...)...)
+		cmd := exec.Command("git",
+			append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@a.org"}, args...)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
@@ -93,7 +94,8 @@ func TestIdentity(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if top, ids, first := Identity(filepath.Join(dir, "sub")); top != dir || !slices.Equal(ids, clone) || first() != root {
+	if top, ids, first := Identity(filepath.Join(dir, "sub")); top != dir || !slices.Equal(ids, clone) ||
+		first() != root {
 		t.Errorf("within it: %v, %q, want %v, %q", ids, first(), clone, root)
 	}
 	git("gc", "-q")

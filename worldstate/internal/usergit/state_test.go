@@ -93,7 +93,8 @@ func restored(t *testing.T, dir string, s usergit.State) string {
 	t.Helper()
 	other := filepath.Join(t.TempDir(), "index")
 	run := func(in string, args ...string) string {
-		out, err := usergit.Command{Top: dir, Stdin: in, Env: []string{"GIT_INDEX_FILE=" + other}}.Run(t.Context(), args...)
+		out, err := usergit.Command{Top: dir, Stdin: in, Env: []string{"GIT_INDEX_FILE=" + other}}.Run(
+			t.Context(), args...)
 		if err != nil {
 			t.Fatal(err)
 		}

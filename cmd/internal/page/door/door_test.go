@@ -20,7 +20,8 @@ func TestWrap(t *testing.T) {
 	if got := d.URLs(Jump); len(got) != 1 || got[0] != "http://"+own+"/?token="+token {
 		t.Errorf("the addresses are %q", got)
 	}
-	h := d.Wrap(func(w http.ResponseWriter, _ *http.Request, why string) { http.Error(w, why, http.StatusUnauthorized) },
+	h := d.Wrap(
+		func(w http.ResponseWriter, _ *http.Request, why string) { http.Error(w, why, http.StatusUnauthorized) },
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	ask := func(method, host, path string, header ...string) *http.Response {
 		r := httptest.NewRequest(method, path, nil)
@@ -36,7 +37,8 @@ func TestWrap(t *testing.T) {
 		return w.Result()
 	}
 	in := ask("GET", own, "/?token="+token)
-	if in.StatusCode != http.StatusSeeOther || len(in.Cookies()) != 1 || strings.Contains(in.Header.Get("Set-Cookie"), token) {
+	if in.StatusCode != http.StatusSeeOther || len(in.Cookies()) != 1 ||
+		strings.Contains(in.Header.Get("Set-Cookie"), token) {
 		t.Fatalf("the token: %d, %v", in.StatusCode, in.Header)
 	}
 	cookie := in.Cookies()[0].String()
@@ -136,7 +138,8 @@ func TestSessions(t *testing.T) {
 // TestOrigins: the names of a user's proxies are accepted, and others are not.
 func TestOrigins(t *testing.T) {
 	for _, bad := range []string{"desk.example.net", "https://", "ftp://desk.example.net", "https://desk.example.net/page", "https://u@desk.example.net", "https://desk.example.net?x", "https://de sk"} {
-		if _, err := New(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, bad); err == nil || !strings.Contains(err.Error(), "is no origin") {
+		if _, err := New(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, bad); err == nil ||
+			!strings.Contains(err.Error(), "is no origin") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

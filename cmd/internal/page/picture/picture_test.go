@@ -48,10 +48,12 @@ func TestBranches(t *testing.T) {
 // touch it; lines that leave it end at its edge.
 func TestDraw(t *testing.T) {
 	d := Draw(leftBehind, 0, 5)
-	if len(d.Nodes) != 5 || len(d.Edges) != 4 || len(d.Arcs) != 1 || d.Hidden != 0 || d.Arcs[0].Head == "" || d.Arcs[0].Forward {
+	if len(d.Nodes) != 5 || len(d.Edges) != 4 || len(d.Arcs) != 1 || d.Hidden != 0 || d.Arcs[0].Head == "" ||
+		d.Arcs[0].Forward {
 		t.Errorf("the whole tree: %+v", d)
 	}
-	if !d.Edges[1].Left || d.Edges[3].Left || d.Nodes[3].OnPath || d.Nodes[3].Failed != 1 || !d.Nodes[4].Current || d.Nodes[2].X <= d.Nodes[1].X {
+	if !d.Edges[1].Left || d.Edges[3].Left || d.Nodes[3].OnPath || d.Nodes[3].Failed != 1 || !d.Nodes[4].Current ||
+		d.Nodes[2].X <= d.Nodes[1].X {
 		t.Errorf("what was left is not set apart: %+v", d)
 	}
 	d = Draw(leftBehind, 2, 2)

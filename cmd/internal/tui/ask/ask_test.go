@@ -18,7 +18,10 @@ import (
 )
 
 func press(keys ...string) (out []tea.KeyPressMsg) {
-	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "tab": tea.KeyTab, "backspace": tea.KeyBackspace}
+	special := map[string]rune{
+		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "tab": tea.KeyTab,
+		"backspace": tea.KeyBackspace,
+	}
 	for _, k := range keys {
 		if code, ok := special[k]; ok {
 			out = append(out, tea.KeyPressMsg{Code: code})
@@ -50,7 +53,11 @@ func TestQuestion(t *testing.T) {
 		{[]string{"n", "no wai", "esc", "y"}, &gate.Answer{Allow: true}, nil},
 		{[]string{"e", "x", "enter"}, &gate.Answer{Args: `{"command":"touch ax"}`}, nil},
 	} {
-		q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"touch a"}`}, Like: c.like}, Answer: make(chan gate.Answer, 1)}
+		q := &Question{
+			Kind:   OfCall,
+			Call:   gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"touch a"}`}, Like: c.like},
+			Answer: make(chan gate.Answer, 1),
+		}
 		q.Open(time.Now(), time.Time{})
 		for _, k := range press(c.keys...) {
 			q.Press(k)
@@ -76,7 +83,8 @@ func TestTrustHelp(t *testing.T) {
 	q.Press(press("?")[0])
 	lines, _ := q.View(100, 40, time.Now().Add(time.Hour))
 	text := strings.Join(lines, "\n")
-	if !strings.Contains(text, "y  approve it as it is now") || strings.Contains(text, "\n  t  ") || strings.Contains(text, "\n  e  ") {
+	if !strings.Contains(text, "y  approve it as it is now") || strings.Contains(text, "\n  t  ") ||
+		strings.Contains(text, "\n  e  ") {
 		t.Errorf("%s", text)
 	}
 }
@@ -88,12 +96,16 @@ func TestEdited(t *testing.T) {
 		{`{"path":"a"}`, "", "{\n  \"path\": \"b\"\n}\n", `{"path":"b"}`, ""},
 		{`{"path":"a"}`, "", "path: b", "", "the arguments are not valid JSON"},
 	} {
-		q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: c.args}}, Answer: make(chan gate.Answer, 1)}
+		q := &Question{
+			Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: c.args}},
+			Answer: make(chan gate.Answer, 1),
+		}
 		q.Open(time.Now(), time.Time{})
 		if q.Press(press("e")[0]); !q.Outside {
 			t.Fatalf("%s is edited on a line", c.args)
 		}
-		if ok := q.Edited(c.name, c.text, nil); ok != (c.note == "") || !strings.HasPrefix(q.note, c.note) || ok && (<-q.Answer).Args != c.want {
+		if ok := q.Edited(c.name, c.text, nil); ok != (c.note == "") || !strings.HasPrefix(q.note, c.note) ||
+			ok && (<-q.Answer).Args != c.want {
 			t.Errorf("%s with %q: %v, %q", c.args, c.text, ok, q.note)
 		}
 	}
@@ -110,7 +122,14 @@ func TestEmptyLine(t *testing.T) {
 
 // TestLongCommand: what does not fit is counted, and the reason to ask stays.
 func TestLongCommand(t *testing.T) {
-	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"` + strings.Repeat(`echo a\n`, 40) + `echo b > c.txt 2>/dev/null; bash -c 'ls >> \"$d\" 2>&1'; > c.txt\nrm -rf b"}`}, Why: "mode:ask"}}
+	q := &Question{
+		Kind: OfCall,
+		Call: gate.Question{
+			Call: op.Call{Name: "Bash", Args: `{"command":"` + strings.Repeat(`echo a\n`,
+				40) + `echo b > c.txt 2>/dev/null; bash -c 'ls >> \"$d\" 2>&1'; > c.txt\nrm -rf b"}`},
+			Why: "mode:ask",
+		},
+	}
 	lines, _ := q.View(60, 24, time.Now())
 	text := paint.Strip(strings.Join(lines, "\n"))
 	if !strings.Contains(text, "more lines, not shown; v shows everything\n  runs echo, bash, ls, rm · writes c.txt, $d · asked because\n  approval is ask\n") || len(lines) > 22 {
@@ -122,12 +141,16 @@ func TestLongCommand(t *testing.T) {
 // shows all.
 func TestLongEdit(t *testing.T) {
 	text := strings.Repeat("a line that is longer than what fits in it\n", 300)
-	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: `{"path":"a"}`}}, Changes: []file.Change{{Path: "a", After: text, New: true}}}
+	q := &Question{
+		Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: `{"path":"a"}`}},
+		Changes: []file.Change{{Path: "a", After: text, New: true}},
+	}
 	for _, size := range [][2]int{{40, 12}, {40, 24}, {100, 30}} {
 		lines, _ := q.View(size[0], size[1], time.Now())
 		shown := strings.Count(paint.Strip(strings.Join(lines, "\n")), "+ a line")
 		want := fmt.Sprintf("… %d more lines\n", 300-shown)
-		if got := paint.Strip(strings.Join(lines, "\n")); shown == 0 || !strings.Contains(got, want) || !strings.Contains(got, "v view all") {
+		if got := paint.Strip(strings.Join(lines, "\n")); shown == 0 || !strings.Contains(got, want) ||
+			!strings.Contains(got, "v view all") {
 			t.Errorf("%d x %d lacks %q:\n%s", size[0], size[1], want, got)
 		}
 		if whole := strings.Join(q.Whole(press("v")[0]), "\n"); strings.Count(paint.Strip(whole), "+ a line") != 300 {

@@ -13,7 +13,10 @@ import (
 )
 
 func press(keys ...string) (out []tea.KeyPressMsg) {
-	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "tab": tea.KeyTab, "backspace": tea.KeyBackspace}
+	special := map[string]rune{
+		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "tab": tea.KeyTab,
+		"backspace": tea.KeyBackspace,
+	}
 	for _, k := range keys {
 		if code, ok := special[k]; ok {
 			out = append(out, tea.KeyPressMsg{Code: code})
@@ -122,7 +125,8 @@ func TestOutbox(t *testing.T) {
 	}
 	b.Add("one")
 	b.Add("two")
-	if got := b.With(b.Drain()); got != "one\n\ntwo\n\nI ran `ls` (exit 0):\n```\noutput\n```" || Typed(got) != "one\n\ntwo" {
+	if got := b.With(b.Drain()); got != "one\n\ntwo\n\nI ran `ls` (exit 0):\n```\noutput\n```" ||
+		Typed(got) != "one\n\ntwo" {
 		t.Errorf("queued messages: %q", got)
 	}
 	if got := b.With("three"); got != "three" {

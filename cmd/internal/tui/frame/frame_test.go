@@ -20,7 +20,8 @@ func TestWrap(t *testing.T) {
 		{[]int{100}, []int{0}}, {[]int{40, 20}, []int{2, 2}}, {[]int{40, 80}, []int{2, -1}}, {[]int{30, 20}, []int{4, 0}},
 	} {
 		f := &Frame{}
-		f.View([]string{strings.Repeat("─", 80), "> " + strings.Repeat("x", 60), strings.Repeat("─", 80)}, tea.Position{X: 62, Y: 1})
+		f.View([]string{strings.Repeat("─", 80), "> " + strings.Repeat("x", 60), strings.Repeat("─", 80)},
+			tea.Position{X: 62, Y: 1})
 		f.wrote("drawn", 80)
 		f.View(make([]string, 9), tea.Position{Y: 8})
 		was := 80
@@ -46,11 +47,13 @@ func TestDrawnNarrow(t *testing.T) {
 	if got := f.wrote("x", 80); got != "x" {
 		t.Errorf("a part: %q", got)
 	}
-	if got := f.wrote("\x1b[Jdrawn", 40); !strings.HasPrefix(got, "\x1b[A\x1b[K") || !strings.HasSuffix(got, "drawn\x1b[2A") {
+	if got := f.wrote("\x1b[Jdrawn", 40); !strings.HasPrefix(got, "\x1b[A\x1b[K") ||
+		!strings.HasSuffix(got, "drawn\x1b[2A") {
 		t.Errorf("narrower: %q", got)
 	}
 	for range 2 { // above the lines; the cursor stays where the user types
-		if got, ok := f.insert([]string{"printed"}, 40, 24); !ok || got != "\r\x1b[A\x1b[4B\n\x1b[5A\x1b[Lprinted\x1b[K\r\n\x1b[B\x1b[2C" {
+		if got, ok := f.insert([]string{"printed"}, 40, 24); !ok ||
+			got != "\r\x1b[A\x1b[4B\n\x1b[5A\x1b[Lprinted\x1b[K\r\n\x1b[B\x1b[2C" {
 			t.Errorf("above: %q", got)
 		}
 	}
@@ -72,7 +75,8 @@ func TestTallPrint(t *testing.T) {
 	}
 	f.wrote("drawn", 80)
 	got, ok := f.insert(many, 80, 24)
-	if n := strings.Count(got, "\n\n\x1b[23A\x1b[2Lline\x1b[K\r\n"); !ok || n != 20 || !strings.HasSuffix(got, "last\x1b[K\r\n\x1b[21B") {
+	if n := strings.Count(got, "\n\n\x1b[23A\x1b[2Lline\x1b[K\r\n"); !ok || n != 20 ||
+		!strings.HasSuffix(got, "last\x1b[K\r\n\x1b[21B") {
 		t.Errorf("%v, %d pieces: %q", ok, n, got)
 	}
 	if _, ok := f.insert(many, 80, 22); ok {

@@ -39,7 +39,10 @@ func TestShowChange(t *testing.T) {
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(Strip(l), " ")
 	}
-	want := []string{`x\x1b[2J  +2 -2`, " 1   a", " 2 - b", " 2 + B", " 3 + B2", " 4   c", " 5   d", "   ⋮", " 8   g", " 9   h", " 9 - i", "10   j"}
+	want := []string{
+		`x\x1b[2J  +2 -2`, " 1   a", " 2 - b", " 2 + B", " 3 + B2", " 4   c", " 5   d", "   ⋮", " 8   g", " 9   h",
+		" 9 - i", "10   j",
+	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q\nwant\n%q", lines, want)
 	}

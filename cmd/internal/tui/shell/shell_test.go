@@ -50,12 +50,13 @@ func TestRunOutput(t *testing.T) {
 	}
 	ended := make(chan string, 1)
 	go func() {
-		out, _ := Run(t.Context(), filepath.Dir(wait), "echo first; cat go; head -c 3000000 /dev/zero | tr '\\0' x; echo last", func(p []byte) {
-			select {
-			case got <- string(p):
-			default:
-			}
-		})
+		out, _ := Run(t.Context(), filepath.Dir(wait),
+			"echo first; cat go; head -c 3000000 /dev/zero | tr '\\0' x; echo last", func(p []byte) {
+				select {
+				case got <- string(p):
+				default:
+				}
+			})
 		ended <- out
 	}()
 	if first := <-got; first != "first\n" { // while the command waits
@@ -65,7 +66,8 @@ func TestRunOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := <-ended
-	if !strings.HasPrefix(out, "first\nxx") || !strings.HasSuffix(out, "xlast\n") || !strings.Contains(out, " bytes …]") || len(out) > 3*endBytes+100 {
+	if !strings.HasPrefix(out, "first\nxx") || !strings.HasSuffix(out, "xlast\n") ||
+		!strings.Contains(out, " bytes …]") || len(out) > 3*endBytes+100 {
 		t.Errorf("%d bytes: %.20q … %q", len(out), out, out[max(0, len(out)-20):])
 	}
 }
@@ -82,7 +84,8 @@ func TestRunBackground(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if out, err := Run(t.Context(), filepath.Dir(held), "cat held & echo begun", func([]byte) {}); out != "begun\n" || err != nil {
+	if out, err := Run(t.Context(), filepath.Dir(held), "cat held & echo begun", func([]byte) {}); out != "begun\n" ||
+		err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -41,7 +41,10 @@ func TestClipRunes(t *testing.T) {
 		text  string
 		limit int
 		want  string
-	}{{"", 0, ""}, {"ab", 0, ""}, {"ab", 1, "a"}, {"ab", 2, "ab"}, {"ab", 3, "ab"}, {"äöü", 2, "äö"}, {"äöü", 3, "äöü"}, {"äöü", 5, "äöü"}, {"a\xff\xffb", 3, "a\xff\xff"}} {
+	}{
+		{"", 0, ""}, {"ab", 0, ""}, {"ab", 1, "a"}, {"ab", 2, "ab"}, {"ab", 3, "ab"}, {"äöü", 2, "äö"},
+		{"äöü", 3, "äöü"}, {"äöü", 5, "äöü"}, {"a\xff\xffb", 3, "a\xff\xff"},
+	} {
 		if got := ClipRunes(tt.text, tt.limit); got != tt.want {
 			t.Errorf("%q after %d: %q, want %q", tt.text, tt.limit, got, tt.want)
 		}

@@ -22,7 +22,8 @@ func TestDamagedFileIsIgnored(t *testing.T) {
 		return readFile(path, v)
 	}
 	var back vectorsFile
-	if !reads(data, &back) || !reflect.DeepEqual(back, f) || !reflect.DeepEqual(floats(back.Vectors, 2), []float32{1, -2.5}) {
+	if !reads(data, &back) || !reflect.DeepEqual(back, f) ||
+		!reflect.DeepEqual(floats(back.Vectors, 2), []float32{1, -2.5}) {
 		t.Errorf("read back %+v", back)
 	}
 	for i := range data {
