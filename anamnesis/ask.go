@@ -57,6 +57,7 @@ func (a *asker) ask(ctx context.Context, recs []*record) answer {
 	longest := repairText(pieceText(a.r, "", MaxPieces, MaxPieces),
 		strings.Repeat("reply ", maxRepairQuoteRunes/6), errors.New(strings.Repeat("why ", 60)))
 	frame := a.r.Count(system) + a.r.Count(longest) + 64
+	// The whole question stays within the EAS: what a model reads beyond that, it does not attend to.
 	size := min(a.r.EAS/2, a.r.EAS-frame-1)
 	if size < minPieceTokens {
 		a.res.Fallback = fmt.Sprintf("the EAS of %d tokens leaves no room for a question", a.r.EAS)

@@ -25,6 +25,7 @@ func edits(r *Request, recs []*record) (out []note.Statement) {
 			files = []string{pathList(rec.silentChanges(), maxStatePaths)}
 		case len(files) == 0 || !rec.ok():
 			continue
+		// The arguments of a call that writes several files do not say which of their lines went into which file.
 		case len(files) == 1:
 			if lines := diffLines(rec.args); len(lines) > 0 {
 				diff = lines[:min(len(lines), maxDiffLines)]

@@ -134,6 +134,7 @@ func (f *attempts) weight(recs []*record) float64 {
 	if f.error != "" {
 		w += 2
 	}
+	// The place in the span adds less than 1, so that it only orders failures that are equal otherwise.
 	return w + float64(f.last.seq-recs[0].seq)/float64(recs[len(recs)-1].end-recs[0].seq)
 }
 

@@ -31,6 +31,7 @@ func newEvidence(r *Request, recs []*record) *evidence {
 	for _, rec := range recs {
 		e.records[rec.seq], e.records[rec.end] = rec, rec
 		e.known[rec.seq], e.known[rec.end] = true, true
+		// A model quotes a command as a shell reads it, while the record holds it as JSON: both forms count.
 		texts := []string{rec.text, rec.stdout, rec.stderr, rec.args, unescape.Replace(rec.args)}
 		for _, s := range append(texts, rec.changed...) {
 			if s != "" {
@@ -109,6 +110,8 @@ func (e *evidence) groundCard(c *note.Card) (dropped int, ok bool) {
 		dropped += n - len(list)
 		return list
 	}
+	// A command that an issue says fails must not have succeeded in the end, and one that a solution says to run must
+	// not have failed in the end.
 	c.Issue = keep(c.Issue, func(s string) bool { return failing().MatchString(s) && e.ended(s, false) })
 	c.Solution = keep(c.Solution, func(s string) bool { return !negated().MatchString(s) && e.ended(s, true) })
 	c.Constraint = keep(c.Constraint, func(string) bool { return false })

@@ -76,6 +76,8 @@ func (t *tainter) mayRead(command string) bool {
 			return true
 		}
 		for dir := p; dir != "." && dir != "/"; dir = path.Dir(dir) {
+			// Base names are compared, since after a cd a command names the file by another path. This taints too much
+			// rather than too little.
 			if slices.ContainsFunc(words, func(w string) bool { return path.Base(path.Clean(w)) == path.Base(dir) }) {
 				return true
 			}

@@ -68,7 +68,8 @@ func (t *Table) sibling(names []string) (row *Row, why string) {
 					sameTier = 1
 				}
 				reason := "its newest sibling"
-				// The first figure puts rows of the same major version before all others.
+				// The first figure puts rows of the same major version before all others. Of the rest, the later major
+				// version wins, and at equal ones the vendor's default before the family's newest row.
 				var rank []int
 				isDefault := r.Confidence == ConfidenceNone
 				switch {
@@ -82,6 +83,7 @@ func (t *Table) sibling(names []string) (row *Row, why string) {
 					continue
 				}
 				rank = append(rank, v...)
+				// 99 is above every single minor version, which has two digits at most.
 				if strings.HasSuffix(g.pattern, ".*") { // of rows for one version, that for all its minor ones
 					rank = append(rank, 99)
 				}

@@ -148,6 +148,8 @@ func (e *Log) compare(seq uint64, call openCall, sign string, failed bool) {
 		if slices.ContainsFunc(c.Tries, call.matches) {
 			c.follow(e, seq)
 		}
+		// A card with a repair is judged only once the repair was tried. One without says that a command fails in a
+		// state of the files: the same error confirms that, and a success in this state contradicts it.
 		checks := call.matches(c.Check) || call.matches(c.failing)
 		switch {
 		case len(c.Tries) > 0 && c.followed && again:

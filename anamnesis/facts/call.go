@@ -117,10 +117,13 @@ func commands(c *Call) []command {
 		case late:
 			p.end = timeout
 		case runner && tests:
+			// Of two runners in one line, the output does not say which of them ran the tests.
 			if runners == 1 {
 				p.end = ran
 			}
+		// A run of no test shows neither that the runner works nor that it fails, unless collecting the tests failed.
 		case runner && noneRan().MatchString(text) && !collectFailed().MatchString(text):
+		// A line ends with the status of its last command, so that a bad end says nothing of those before it.
 		case bad && last:
 			p.end = failed
 		case bad:
@@ -143,6 +146,7 @@ func (c *Call) status(text string) (bad, fine, late bool) {
 	if c.HasExit && c.Exit == 0 && !c.Error {
 		return false, !traceback().MatchString(text), false
 	}
+	// Without an exit code, what a reader such as cat prints may be an error that its file speaks of.
 	if _, bad = failure.Read(c.Output); why == "no hit" || bad && !c.HasExit && !c.Error && shell.ReadsOnly(c.Command) {
 		return false, false, false
 	}
@@ -159,6 +163,7 @@ func ranSome(command, text string) bool {
 		return true
 	}
 	got, is := testrun.Parse(command, text, 0)
+	// pytest counts errors of collecting as failures, though no test ran.
 	return is && got.Runner != "pytest" && got.Passed+got.Failed > 0
 }
 
@@ -175,6 +180,8 @@ func (p *command) lacking(text string) string {
 			if !found {
 				break
 			}
+			// The name must begin a word, or "mypytest: not found" would be about pytest. That there is no such file,
+			// a program says of its arguments, too, so this counts only for a program that was given by its path.
 			before := strings.TrimSuffix(rest[:len(rest)-len(said)], program+": ")
 			begins := before == "" || strings.ContainsRune(" \t\n:'\"`", rune(before[len(before)-1]))
 			missing := strings.Contains(program, "/") && strings.HasPrefix(said, "No such file or directory")

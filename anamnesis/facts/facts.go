@@ -55,6 +55,7 @@ func (f *Fact) ID() string { return string(f.Kind) + ":" + f.Match }
 // Holds reports whether a call that the fact speaks of may be held once.
 func (f *Fact) Holds() bool {
 	latest := f.recent[max(0, len(f.recent)-10):]
+	// To hold a call costs the agent a turn, so this takes more tasks than to tell a fact, and no recent exception.
 	return (f.Kind == Never || f.Kind == Missing) && f.Seen >= 5 && !strings.Contains(latest, "-")
 }
 
@@ -74,6 +75,7 @@ func Count(tasks []Task) []Fact {
 		}
 	}
 	unquotable := func(r rune) bool { return r == '`' || !unicode.IsPrint(r) }
+	// What one task met once may be its own slip; a backtick in a match would end the quotation in which it is told.
 	maps.DeleteFunc(suggested, func(k key, n int) bool {
 		return k.match == "" || n < 2 || strings.ContainsFunc(k.match, unquotable)
 	})
@@ -91,6 +93,7 @@ func Count(tasks []Task) []Fact {
 	var out []Fact
 	for k := range suggested {
 		f := Fact{Kind: k.kind, Match: k.match}
+		// Two exceptions in a row, as the last tasks, suggest that the repository or the machine has changed since.
 		if f.count(tasks, byProgram); f.Seen > 0 && 5*f.Seen >= 4*f.Of && !strings.HasSuffix(f.recent, "--") {
 			out = append(out, f)
 		}
@@ -99,6 +102,8 @@ func Count(tasks []Task) []Fact {
 		return cmp.Or(
 			cmp.Compare(a.Kind.order(), b.Kind.order()), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Match, b.Match))
 	})
+	// Of two paths to one runner the longer is told first, since it works from the top of the repository; a path that
+	// only a few tasks took does not displace the other.
 	for i := range out { // of two runners that are one, the longer path says where it is
 		for k := i + 1; k < len(out) && out[k].Kind == Works && 2*out[k].Seen >= out[i].Seen; k++ {
 			if names(bare(out[i].Match), bare(out[k].Match)) {
@@ -285,6 +290,7 @@ func (f *Fact) add(t *Task, bears bool) {
 	if t.Agent != "" && !slices.Contains(f.Agents, t.Agent) {
 		f.Agents = append(f.Agents, t.Agent)
 	}
+	// "linux" is dropped beside "linux Python 3.9", which says more, in whichever order the tasks ended.
 	if t.Env != "" && !slices.ContainsFunc(f.Envs, func(e string) bool { return strings.HasPrefix(e, t.Env) }) {
 		f.Envs = append(slices.DeleteFunc(f.Envs, func(e string) bool { return strings.HasPrefix(t.Env, e) }), t.Env)
 	}

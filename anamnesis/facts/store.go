@@ -80,6 +80,7 @@ func (r *Repo) read() (string, error) {
 	}
 	r.file = file{}
 	path := r.path(r.ids[at])
+	// Further identities are links to the file. Writing replaces a name by a new file, so it must not replace a link.
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		path = to
 	}
@@ -136,6 +137,7 @@ func (r *Repo) change(do func()) error {
 	// Each ID of the repository leads to the file by a link, so that another clone finds it.
 	for _, id := range r.ids {
 		if err == nil {
+			// Links follow the file: after a crash between, only a link is missing, which the next change adds.
 			if err = os.Symlink(filepath.Base(path), r.path(id)); errors.Is(err, fs.ErrExist) {
 				err = nil
 			}

@@ -104,6 +104,7 @@ func (l *Log) Add(c Call) {
 			l.Before = collect(l.Before, testFailed(), text)
 		}
 	}
+	// A run of tests is no change of the project: what a second run shows failing also failed before any change.
 	l.edited = l.edited || !tested && !shell.ReadsOnly(c.Command)
 	if m := interpreters().FindString(c.Text); m != "" {
 		l.Env = m
@@ -119,6 +120,7 @@ func (l *Log) addPrograms(p *command) {
 		case p.lacks == program:
 			end = string(missing)
 		}
+		// A program that one task missed twice is a fact already, so the second time is kept as well.
 		if had := l.Programs[program]; end != "" && (!strings.Contains(had, end) || had == string(missing)) {
 			if l.Programs == nil {
 				l.Programs = map[string]string{}

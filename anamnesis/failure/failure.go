@@ -56,6 +56,7 @@ func Read(o Output) (Failure, bool) {
 	switch {
 	case o.Error || o.HasExit && o.Exit != 0:
 		return f, true
+	// Exit code 0 is the filter's: the run failed only if a line with which builds and tests end says so, too.
 	case o.HasExit && !(f.Certain && slices.ContainsFunc(p.lines, reported().MatchString)):
 		return Failure{Index: -1}, false
 	case o.HasExit:
@@ -172,6 +173,7 @@ func clean(l string) string {
 		l = escape().ReplaceAllString(l, "")
 	}
 	l = strings.TrimRight(strings.ReplaceAll(l, "\u00a0", " "), " \t\r")
+	// A terminal shows only what follows the last carriage return, such as the end of a progress bar.
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
 	}

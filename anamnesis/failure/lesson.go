@@ -21,8 +21,10 @@ func Lesson(o Output) (ok bool, reason string) {
 		return false, "refused"
 	case end != "":
 		return false, end
+	// A shell reports the end by a signal as 128 and its number: SIGINT is 2, SIGTERM 15.
 	case exit == 130, exit == 143:
 		return false, "aborted"
+	// timeout(1) exits with 124, and with 137 if it had to kill.
 	case (exit == 124 || exit == 137) && slices.Contains(names, "timeout"):
 		return false, "timeout"
 	case exit == 1 && slices.ContainsFunc(names, exitsToAnswer) && p.answersNo(o.Command, names[len(names)-1]):
@@ -37,6 +39,7 @@ func Lesson(o Output) (ok bool, reason string) {
 func (p *page) answersNo(command, last string) bool {
 	f := p.telling()
 	compares := strings.HasSuffix(last, "diff") || last == "cmp" // what it printed says how two files differ
+	// Behind &&, the code 1 may come from an earlier command that failed, after which the last one never ran.
 	return f.Index < 0 || !f.Certain && !compares && exitsToAnswer(last) && !strings.Contains(command, "&&")
 }
 

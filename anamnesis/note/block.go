@@ -235,6 +235,7 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 	slices.SortStableFunc(byRank, func(x, y *section) int { return x.rank - y.rank })
 	for _, floor := range []int{12, 6, 3, 2, 1, 0} {
 		for _, s := range byRank {
+			// A list with a least keeps that many entries in every round but the last, which may empty all lists.
 			for s.keep > max(floor, min(s.least, floor*s.least)) {
 				// Counting the whole text after each entry would be slow. The sum of the parts is nearly
 				// its count, so the whole is counted only if the sum fits.

@@ -111,6 +111,7 @@ func mostAlike(list []Left) (i, j int) {
 // clipTokens shortens a line to a number of tokens.
 func clipTokens(line string, most int, count func(string) int) string {
 	out := line
+	// Some encodings make several tokens of each character, for which even a short line never fits: 8 ends the loop.
 	for runes := 6 * most; count(out) > most && runes > 8; runes = runes * 7 / 8 {
 		out = quote.ClipMarked(line, runes)
 	}

@@ -130,6 +130,7 @@ func opNumber(s string) uint64 {
 		return n
 	}
 	f, err := strconv.ParseFloat(s, 64)
+	// A float64 does not hold every whole number above 2^53, so the operation meant could be another one.
 	if err != nil || f != math.Trunc(f) || f < 0 || f > 1<<53 {
 		return 0
 	}

@@ -136,6 +136,7 @@ func HeadTail(text string, maxTokens int, count func(string) int) string {
 		if n <= maxTokens {
 			return out
 		}
+		// Bytes a token differ along a text, so each round takes a tenth more off than the last count asks for.
 		keep = min(len(out), keep) * maxTokens / n * 9 / 10
 	}
 	return ""
@@ -155,6 +156,7 @@ func cutMiddle(text string, keep int) string {
 // RuneStart moves i back to where a rune starts.
 func RuneStart(s string, i int) int {
 	i = max(min(i, len(s)), 0)
+	// Bytes that are not UTF-8 may have no start of a rune, so that the walk ends after the longest rune.
 	for back := 0; back < utf8.UTFMax && i > 0 && i < len(s) && !utf8.RuneStart(s[i]); back++ {
 		i--
 	}

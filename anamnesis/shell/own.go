@@ -93,6 +93,7 @@ func ownCall(words []string, input, dir string) bool {
 		if !text && outsideWord(w, dir) {
 			return false
 		}
+		// The script may follow options (sed -n 1p FILE), and -c and -e announce one at any place.
 		text = w == "-c" || w == "-e" || text && option
 	}
 	args := words[1:]

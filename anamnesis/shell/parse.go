@@ -141,7 +141,7 @@ func (p *parser) script(text, via string, depth int) error {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(text), MaxBytes)
 	}
 	sh := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	// The sequence repeats a fault after it was stopped: read it to its end.
+	// Of some faulty lines the sequence yields a second fault after a break, which panics: read it to its end.
 	var fault error
 	for st, err := range sh.StmtsSeq(strings.NewReader(text)) {
 		if err != nil {

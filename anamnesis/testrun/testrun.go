@@ -153,6 +153,7 @@ func (r *runner) read(lines []string, named bool) (got Result, says bool) {
 			says = says || named
 		}
 	}
+	// The total of such a summary includes the skipped tests, of which only their own lines tell.
 	if r.skips == nil && r.passes == nil {
 		got.Passed = max(0, got.Passed-skipped)
 	}
