@@ -73,6 +73,7 @@ func (im *Importer) New(s *sessions.Session) (int, error) {
 		return len(s.Steps), nil
 	case err != nil:
 		return 0, err
+	// A second task has what was recorded while the session ran on after its import.
 	case !st.Opened.Origin.Imported(), im.svc.Home.HasTask(numbered(s.Agent, s.ID, 2)):
 		return 0, nil
 	}
@@ -90,6 +91,7 @@ func splitGrown(s *sessions.Session, st *state.State) {
 		}
 		s.Steps[i].Calls = now[:had]
 		s.Steps = slices.Insert(s.Steps, i+1, sessions.Step{Parent: i, Calls: now[had:]})
+		// What followed the step follows its second half now.
 		for k := i + 2; k < len(s.Steps); k++ {
 			if s.Steps[k].Parent >= i {
 				s.Steps[k].Parent++

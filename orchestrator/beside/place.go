@@ -93,6 +93,7 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() {
+		// The task stays open only within a turn, in a recorder. After an error it is opened, and so folded, anew.
 		if err != nil || p.socket == "" || p.task != nil && !p.task.Ledger.State().Turn.Open {
 			err = session.JoinClose(err, p.closeTask())
 		}
@@ -186,7 +187,7 @@ func (p *place) drain(ctx context.Context) error {
 	return failed
 }
 
-// recordEvent records one event, and what follows from it for the directory's other sessions.
+// recordFile records one event, and what follows from it for the directory's other sessions.
 func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 	p.current = file
 	defer func() {
@@ -370,7 +371,9 @@ func (p *place) disturbed() (by string, late bool) {
 		return by, false
 	}
 	for _, file := range files {
-		if file <= p.current || time.Since(spooledAt(file)) < Wait/2 { // the hook may have begun long before
+		// The agent of a younger event still waits for its hook, which may have begun some time before it wrote the
+		// event.
+		if file <= p.current || time.Since(spooledAt(file)) < Wait/2 {
 			continue
 		}
 		e, err := readSpooled(file)

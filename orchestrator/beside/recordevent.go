@@ -23,7 +23,7 @@ func recordEvent(ctx context.Context, task *runtime.Task, e *event, again bool, 
 			return errors.Join(err, t.Advance(ctx))
 		}
 	}
-	first := task.Ledger.State().Last <= 2
+	first := task.Ledger.State().Last <= 2 // only the beginning and its request are recorded
 	switch e.Name {
 	case "SessionStart":
 		if first {

@@ -60,7 +60,9 @@ func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 		if above != nil {
 			d = approval.StricterDecision(d, above(f))
 		}
-		byMode := strings.HasPrefix(d.By, "mode:") // a hook and an earlier answer cannot answer for a rule
+		byMode := strings.HasPrefix(d.By, "mode:") // an earlier answer cannot answer for a rule
+		// A hook may ask about what a rule allows. Its permission replaces the question of the mode only, not that of a
+		// user's rule or about the network.
 		if own := f.Tool == c.Name; own && c.HookAsks && d.Verdict == approval.Allow {
 			d.Verdict, d.By = approval.Ask, "hook"
 		} else if own && c.HookAllows && d.Verdict == approval.Ask && byMode {
@@ -175,6 +177,7 @@ func (g *Gate) approvedLike(f approval.Facts) bool {
 		}
 	})
 	rules, err := approval.ParseRules("this task", texts, nil, nil)
+	// In mode deny the mode allows nothing that changes something, so that an Allow comes from these rules.
 	return err == nil && approval.Decide(approval.ModeDeny, f, rules).Verdict == approval.Allow
 }
 

@@ -228,7 +228,7 @@ func (j *Journal) appendLocked(ctx context.Context, entries []opstream.Entry, bo
 		}
 		j.queue = append(j.queue, o)
 		if b.Kind() == op.KindWorldSaved {
-			j.step++
+			j.step++ // what is posted before this is folded belongs to the next step already
 		}
 	}
 	return nil

@@ -70,6 +70,7 @@ func (l *Ledger) catchUp() error {
 		return err
 	}
 	l.takenOver = l.state.Last
+	// The queue is empty: this sets from which operation and step the journal goes on.
 	return l.Journal.ApplyQueued(&l.state, l.fold)
 }
 

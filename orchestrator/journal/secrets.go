@@ -270,7 +270,7 @@ func (j *Journal) Deltas(show func(model.Delta)) (on func(model.Delta), end func
 	text, reasoning := fresh()
 	end = func() { _ = errors.Join(reasoning.Close(), text.Close()) } // deltaText never fails
 	return func(d model.Delta) {
-		if d.Restart {
+		if d.Restart { // what is held back of the reply that broke off is never shown
 			text, reasoning = fresh()
 			show(d)
 			return

@@ -202,6 +202,7 @@ func (v *Vault) write(line any) error {
 		err = v.file.Sync()
 	}
 	if err != nil {
+		// The next line would be joined to a partial one that cannot be cut off, so that nothing more is written.
 		v.broken = v.file.Truncate(v.size)
 		return err
 	}

@@ -47,7 +47,7 @@ func removed(ctx context.Context, dir string, at time.Time, symbols []string) []
 			args = append(args, "-e", lastWord(s))
 		}
 		out, err := git.Run(ctx, append(args, where...)...)
-		if err != nil && !strings.Contains(err.Error(), "exit status 1:") {
+		if err != nil && !strings.Contains(err.Error(), "exit status 1:") { // with 1 no line matched
 			return nil // it may have missed some
 		}
 		seen := strings.Split(out, "\n")

@@ -74,6 +74,7 @@ func shared(h taskdir.Home, dir string) (out []Shared) {
 		return nil
 	}
 	paths, _ := filepath.Glob(filepath.Join(h.Shared, SharedPrefix(dir), "*"))
+	// Glob sorts, and the names begin with the end of the task: these are the last tasks.
 	for _, path := range paths[max(0, len(paths)-maxShared):] {
 		var o Shared
 		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &o) == nil {

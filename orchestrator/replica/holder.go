@@ -149,6 +149,7 @@ func (h *Holder) Safe(ctx context.Context) error {
 		for s, seq := range goal {
 			done = done && s.seq >= seq
 		}
+		// If nothing is left to send, only an object without lines renews the lease.
 		h.beat = h.beat || !h.o.Now().Before(h.until)
 		lost, changed := h.lost, h.changed
 		h.mu.Unlock()
@@ -216,6 +217,7 @@ func (h *Holder) run(ctx context.Context) {
 		case <-h.closing:
 			return
 		case <-h.wrote:
+			// Later lines do not prolong the pause, so that no line waits longer than lingerTime.
 			if !lingers {
 				lingers = true
 				timer.Reset(lingerTime)
@@ -439,6 +441,7 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 		return err
 	}
 	var begun time.Time
+	// The name comes first: one without a log is passed over, and a log without a name would not be listed.
 	if n == 1 {
 		if err := h.retry(ctx,
 			func() error { return h.bucket.Put(ctx, indexPrefix+h.task, []byte("{}\n")) }); err != nil {
@@ -473,6 +476,8 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 		s.seq, s.vault = m.seq, m.vault
 		h.cursor.move(b.names[s], m)
 	}
+	// Others count a whole lease from when they see the object. This process and its commands stop earlier, by its own
+	// clock from before the request, so that no clock has to agree with another.
 	h.until = begun.Add(h.o.Lease * 2 / 3)
 	if h.o.Renewed != nil {
 		h.o.Renewed(h.until.Sub(h.o.Now()))

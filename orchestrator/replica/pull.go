@@ -92,6 +92,7 @@ type packs struct {
 func (p *pull) run(ctx context.Context) error {
 	last := logName(p.Task, p.Last.N)
 	names, err := patiently(ctx, func() ([]string, error) {
+		// The list begins with the last object that was read: without it, the task was removed or the bucket set back.
 		return p.bucket.List(ctx, logPrefix(p.Task), logName(p.Task, max(p.Last.N, 1)-1))
 	})
 	names = slices.DeleteFunc(names, func(name string) bool { return !isLog(p.Task, name) })

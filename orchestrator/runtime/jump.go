@@ -28,6 +28,8 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	if err := t.continueTask(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
 	}
+	// The jump that the dead process began is the one asked for if it has the same target and did no less to edits and
+	// git. Its end is the answer, unless the user also wants the block that it did not make.
 	if was != nil && was.To == j.To && t.Ledger.State().Current == j.To &&
 		(was.Overwrite || !j.Overwrite) && (len(was.Git) > 0 || !j.Git) {
 		if done, err := t.jumpEnd(was.Seq); err != nil || done.Compacted || !j.Compact {
@@ -175,6 +177,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}); err != nil {
 		return err
 	}
+	// A jump is a barrier. An interruption ends only the wait for the bucket: a jump with an intent is completed.
 	if err := t.Ledger.Journal.Safe(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -212,6 +215,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 		Conflicts: j.Conflicts, NConflicts: j.NConflicts, Saved: j.FromCommit, Abandoned: t.Place.Abandon,
 		LostAttributes: notice.Skips(notice.FirstN(m.Lost, notice.MaxListed)),
 	}
+	// Files that stayed make the world differ from the target: later changes count from the snapshot after the jump.
 	if string(m.After.Commit) != j.ToCommit {
 		done.Base, done.Tree = string(m.After.Commit), m.After.Tree
 	}
@@ -225,6 +229,8 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	stays := workspace.SurvivedSince(t.Place.Dir, since)
 	done.Ignored = notice.FirstN(stays.Ignored, notice.MaxListed)
 	if done.GitMoved = len(j.Git) > 0 && !t.Place.Abandon; done.GitMoved {
+		// The name is the same for each process that finishes this jump, so that a second one completes the moves of a
+		// first that was killed.
 		for _, move := range j.Git {
 			done.Git = append(done.Git, git.Apply(ctx, t.Place.Dir, move, fmt.Sprintf("%s-%d", t.Ledger.ID, j.Seq)))
 		}

@@ -41,16 +41,19 @@ func (t *Task) waitAfter(f *model.Fault) *op.Wait {
 	if f.Partial != "" {
 		w.Cut++
 	}
-	backoff := maxWait
+	backoff := maxWait // also after so many tries that the shift could overflow
 	if n := w.Tries - 1; n < 16 {
 		backoff = min(maxWait, firstWait<<n)
 	}
+	// Half of the wait is random, so that tasks that failed together do not ask again together.
 	backoff = backoff/2 + rand.N(backoff/2)
 	named := f.RetryAfter
-	if named > 0 { // not all at once
+	if named > 0 { // tasks that were told the same time do not ask at once
 		named += rand.N(min(named/10, maxJitter) + 1)
 	}
-	w.Since = w.Since.Add(max(named-backoff, 0)) // not the whole: it may name a second for ever
+	// What a named wait has beyond the backoff does not count as outage. The rest counts, so that a provider that names
+	// one second each time still reaches the limit.
+	w.Since = w.Since.Add(max(named-backoff, 0))
 	w.End = w.Since.Add(limit)
 	w.Until = now.Add(max(min(backoff, w.End.Sub(now)), named))
 	if !now.Before(w.End) || w.Cut >= maxCut {
@@ -72,7 +75,8 @@ func (t *Task) awaitProvider(ctx context.Context) bool {
 	begun := t.Ledger.Now()
 	whole := o.Until.Sub(begun)
 	for {
-		// The wall clock goes on while the machine sleeps, and may be set back.
+		// The wall clock goes on while the machine sleeps, and the monotonic one cannot be set back: the shorter rest
+		// holds.
 		left := min(o.Until.Sub(t.Ledger.Now().Round(0)), whole-t.Ledger.Now().Sub(begun))
 		if left <= 0 || t.askNow.Load() {
 			return true

@@ -53,6 +53,8 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		ctx = guard.WithDeadline(ctx, d, t.Ledger.Journal.Safe)
 	}
 	out, err := t.run(ctx)
+	// The end of a turn is a barrier: its outcome is reported only when another machine that takes the task over would
+	// have it.
 	if safe := t.Ledger.Journal.Safe(ctx); safe != nil && ctx.Err() == nil {
 		err = errors.Join(err, safe)
 	}
@@ -92,6 +94,8 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			continue
 		case state.ActEndTurn:
 			if act.Reason == "done" && ctx.Err() == nil {
+				// A hook may refuse the end; its reason is recorded as a notice that the agent answers, so that Next
+				// does not end the turn.
 				said := t.features.hooks.Stop(ctx, t.Ledger.State().Said.Answer)
 				if err := t.Ledger.Record(keep, said...); err != nil {
 					return Outcome{}, err
@@ -153,6 +157,7 @@ func dropped(p *state.Pending, why string) []op.Body {
 func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	var bodies []op.Body
 	if p := t.Ledger.State().Jump.Pending; p != nil && act.Reason == "stuck" {
+		// A jump that stays pending would be made before the model reads the words with which the user answers.
 		bodies = dropped(p, act.Detail)
 	}
 	bodies = append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail, Limit: act.Reached})
@@ -261,6 +266,8 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 			return nil, err
 		}
 	}
+	// With Once the model does not repeat a failed request itself: here each wait is an operation, which a resume
+	// continues.
 	req := model.Request{
 		Purpose: "step", Agent: st.Opened.ParentAgent(), Turn: st.Totals.Replies, Mark: st.Opened.Mark,
 		Messages: st.Context.Chat(), Tools: t.tools.Specs, Once: t.opts.Limits.Outage > 0,

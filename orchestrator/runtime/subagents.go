@@ -271,7 +271,7 @@ func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 	}
 	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.place.Dir, start.Progress)
 	o.Tools = t.tools.Registry.Only(s.offers)
-	// A call that its own rules allow must not be refused, or need approval, by the task's.
+	// The stricter of two decisions holds, so that a subagent's own rules allow nothing that the task's refuse or ask.
 	o.above = func(f approval.Facts) approval.Decision {
 		now, _ := t.gate.Mode() // the user may change it meanwhile
 		return approval.Decide(now, f, parents)

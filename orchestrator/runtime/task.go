@@ -321,6 +321,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed, m
 		}
 		to.Notice = strings.TrimSpace(text + "\n\n" + to.Notice)
 	}
+	// The hooks come before the record: words that one of them blocks leave no trace in the task.
 	said, err := t.features.hooks.Prompt(ctx, message)
 	if err != nil {
 		return err
@@ -505,8 +506,10 @@ func (t *Task) limits() state.Limits {
 	l.Worked = t.Ledger.Now().Sub(t.opts.family.begun)
 	if end := t.opts.family.begun.Add(l.Time); l.Time > 0 {
 		out := t.Ledger.State().Outage
+		// A wait for the provider that outlasts the time ends the turn at once: nothing could follow it.
 		l.TimeUp = !t.Ledger.Now().Before(end) || out != nil && out.Until.After(end)
 	}
+	// Each look at the limits publishes this task's usage: subagents at work compare theirs with the common budget.
 	t.opts.family.setUsed(t.Ledger.ID, t.Ledger.State().Spent(), t.Ledger.State().Subagents)
 	l.Others = t.opts.family.others(t.Ledger.State().Spent())
 	l.ToolTokens, l.User = t.tools.Tokens, t.user.answers()

@@ -33,7 +33,8 @@ func (u *user) answers() bool { return u.callbacks.Ask != nil || u.desk.Asks() }
 // ask asks one question at a time, and makes the answer durable as the user's words.
 func (u *user) ask(ctx context.Context, q op.QuestionAsked) (answer string, ok bool, err error) {
 	keep := context.WithoutCancel(ctx)
-	if u.place.State().Reply != nil { // otherwise the next look precedes any action of this program
+	// Between replies no call of this program has changed files since the last look.
+	if u.place.State().Reply != nil {
 		if err := u.place.BeforeWait(keep); err != nil {
 			return "", false, err
 		}
@@ -87,7 +88,8 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 	} else {
 		var answer string
 		answer, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
-		a, other := question.Parse(&op.QuestionAsked{About: op.AboutCall}, answer) // other words are no refusal
+		// Words that are neither yes nor no are advice: the turn goes on with them.
+		a, other := question.Parse(&op.QuestionAsked{About: op.AboutCall}, answer)
 		goOn = goOn && !(act.Refusable && other == nil && !a.Allow)
 	}
 	if err = errors.Join(err, t.Ledger.ApplyQueued()); goOn || err != nil {
@@ -112,6 +114,7 @@ func (t *Task) raiseLimit(ctx, keep context.Context, act state.Action) (bool, er
 	}
 	lim := &t.opts.Limits
 	now := lim.Limits
+	// 0 stands for the default, and the answer "as much again" needs the number that was reached.
 	if now.Steps == 0 && act.Reached == op.LimitSteps {
 		now.Steps = state.DefaultMaxSteps
 	}

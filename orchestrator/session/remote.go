@@ -167,6 +167,8 @@ func (o *opening) replicate(ctx context.Context, task, dir string, c *replica.Cu
 	if err != nil {
 		return nil, err
 	}
+	// A directory's bucket notices a storage that went away by the folders it has seen, so that the one that read the
+	// task goes on.
 	b = cmp.Or(o.bucket, b)
 	if world, err := taskdir.WorldDir(dir); err == nil && filepath.IsAbs(b.String()) { // a missing one is made anew
 		root, err := filepath.EvalSymlinks(b.String())

@@ -243,7 +243,7 @@ func (o *opening) hold(ctx context.Context, m *Model, kept *replica.Holder, done
 		done()
 		return nil, JoinClose(err, release(kept))
 	}
-	o.warnings = nil
+	o.warnings = nil // Info has those so far, Opening those from here on
 	o.refused(t)
 	err = o.sandbox(ctx, t)
 	s := &Session{

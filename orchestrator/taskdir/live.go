@@ -425,7 +425,7 @@ func (l *LiveDir) Release() error {
 }
 
 func (l *hold) release() error {
-	os.Remove(l.path)
+	os.Remove(l.path) // while it is locked: afterwards the file could be the next holder's
 	return l.file.Close()
 }
 

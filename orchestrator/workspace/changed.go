@@ -83,6 +83,8 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 		p.Sandbox.writes.Drain()
 		p.authors.reset(began)
 	}
+	// A look after calls is recorded even if nothing changed: it ends their time, and what changes from here on is the
+	// user's. An empty directory was lost, not edited, and after a lost parent there is nothing to compare with.
 	if (snap.ID == was.Commit || Lost(snap)) && by == byOthers || snap.ParentLost != "" {
 		return snap, nil
 	}
@@ -90,6 +92,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 	switch {
 	case replaced && was.Commit != "":
 		author = state.ChangedUnknown
+	// There is no change to tell or to keep: the record only names the new snapshot.
 	case by == byCalls || was.Commit == "" || snap.Tree == was.Tree:
 		author = state.ChangedByAgent
 	}

@@ -68,6 +68,7 @@ func (p *Place) lostCalls(since worldstate.ID) (lost []string, err error) {
 		return nil, err
 	}
 	for _, o := range ops {
+		// The snapshot holds what calls changed before this operation.
 		if slices.Contains(op.Snapshots(o.Body), string(since)) {
 			lost = nil
 		}

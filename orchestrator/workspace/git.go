@@ -97,6 +97,7 @@ func (p *Place) GitDifferences(ctx context.Context, step int) (lines []string) {
 		var others []string
 		for ref := range strings.Lines(then.Refs + "\n" + now.Refs) {
 			name, _, _ := strings.Cut(ref, " ")
+			// A change of the branch that HEAD stayed on is in the line above.
 			if name != "\n" && then.Ref(name) != now.Ref(name) && (name != now.Head || now.Head != then.Head) {
 				others = append(others, strings.TrimPrefix(name, "refs/heads/"))
 			}

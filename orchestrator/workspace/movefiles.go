@@ -65,7 +65,8 @@ func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *Rest
 		return nil, fmt.Errorf("the restore of step %d cannot be planned: %w", to.Step, err)
 	}
 	w.Base = cmp.Or(w.Plan.Base, w.Base)
-	if Lost(w.Source) { // for a process that finishes the jump
+	// A process that finishes the jump starts from this base: the missing files are then no deletions by the user.
+	if Lost(w.Source) {
 		w.Base = w.Source.ID
 	}
 	return w, nil
@@ -154,7 +155,7 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
 			return nil, nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
 		}
-		planned = nil
+		planned = nil // the world changed since the plan
 	}
 }
 
@@ -206,6 +207,7 @@ func (p *Place) planMove(ctx context.Context, j *state.Jumping) (*RestorePlan, e
 func (p *Place) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (
 	SavedWorld, *op.WorldChanged, error) {
 	after := SavedWorld{Step: j.To, Commit: worldstate.ID(j.ToCommit)}
+	// Nothing stayed, so that the directory is the target's and needs no snapshot of its own.
 	if len(kept) == 0 {
 		return after, nil, nil
 	}

@@ -36,6 +36,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	if err != nil {
 		return err
 	}
+	// The line's hash lets doctor notice a stream that has lost its end.
 	seq, hash := p.Journal.Log().Last()
 	save := worldstate.SaveOptions{
 		Message: p.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
@@ -48,6 +49,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		snap, _, err = p.save(ctx, save)
 	}
 	b := &op.WorldSaved{Parent: parent, Mark: mark}
+	// This is asked after the save: what the other agent did during it may be in the snapshot.
 	other, late := "", false
 	if p.Disturbed != nil && err == nil {
 		if other, late = p.Disturbed(); late {
@@ -59,6 +61,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, quote.OneLine(b.Error, notice.MaxDelivered))
 		return p.Record(ctx, b)
 	}
+	// This comes before the operation that ends the step, so that GitThen finds it at this step.
 	if err := p.RecordGit(ctx, true); err != nil {
 		return err
 	}
@@ -69,6 +72,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		b.Mark += fmt.Sprintf("\n(%s)", quote.OneLine(snap.ParentLost, notice.MaxDelivered))
 	}
 	if id > 0 && !replaced {
+		// No call of this step wrote: the whole change is somebody else's, and the step lists none of its own.
 		if theirs, err := p.quiet(ctx, snap); err == nil && theirs != nil {
 			if err := p.postChange(ctx, theirs); err != nil {
 				return err

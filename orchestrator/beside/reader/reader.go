@@ -29,6 +29,7 @@ func (r *Reader) Choose(ctx context.Context, spent float64) (model.Model, int, e
 		return nil, 0, err
 	}
 	r.mu.Lock()
+	// This is reset before the look: an event that arrives after the look calls End, which holds for this model.
 	r.ended = false
 	r.mu.Unlock()
 	if r.Waits() {
