@@ -19,7 +19,7 @@ import (
 // MaxChangeBytes is how many bytes of cards one change may write.
 const MaxChangeBytes = 64 << 20
 
-// programName is whom the program's commits are by.
+// programName returns the author of the program's own commits.
 func programName() history.Person {
 	return history.Person{Name: "anamnesis", Email: "anamnesis@localhost"}
 }
@@ -198,6 +198,7 @@ func (s *Store) commitIntent(in *intent.Intent) error {
 		f := &in.Files[i]
 		now, err := intent.SumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
 		switch {
+		// Somebody has changed the file since: the next change commits it as an edit by hand.
 		case err != nil || now != f.Sum():
 		case f.Gone:
 			files[f.Path] = nil
@@ -234,7 +235,7 @@ func (s *Store) HistoryError() error {
 	return s.histErr
 }
 
-// user is whom reviews and edits by hand are by.
+// person returns the author of reviews and of edits by hand.
 func (s *Store) person() history.Person {
 	if s.opts.Person != (history.Person{}) {
 		return s.opts.Person

@@ -117,6 +117,7 @@ func replacesReviewed(side *history.Side, reviewed map[string]bool) bool {
 // addDraft writes the remote's card as a draft with an id of its own, which contradicts ours.
 func addDraft(in *intent.Intent, path string, ours, theirs *card.Card) (id string, err error) {
 	twin := theirs.Clone()
+	// The id derives from both versions, so that a sync that is tried again writes the same draft.
 	twin.ID = card.NewID("sync", ours.ID, theirs.Hash())
 	twin.State, twin.VerifiedAt = card.Draft, nil
 	if !slices.Contains(twin.Contradicts, ours.ID) {

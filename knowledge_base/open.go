@@ -41,6 +41,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	if own {
 		s.opts.reviews = filepath.Join(dir, ownReviewsFile)
 	}
+	// git ignores .index, so that a clone has none, and what its cards say of reviews does not count as reviewed here.
 	_, err := os.Lstat(filepath.Join(dir, indexDir))
 	older := err == nil // the program has been here
 	if own {

@@ -200,6 +200,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	data := c.Markdown()
 	write, err := s.mayReplace(old, was, c, data)
 	if err != nil || !write {
+		// The file was read just now: others may have changed it since memory was filled.
 		s.setCard(old)
 		return p, err
 	}

@@ -180,6 +180,7 @@ func (s *Store) recordScrubbed(files []intent.File) error {
 	var old, now []*card.Card
 	for i, f := range files {
 		before := f.Before
+		// A renamed file is planned as a new one followed by the removal of the old one, of which the sum is known.
 		if before == "" && i+1 < len(files) && files[i+1].Gone {
 			before = files[i+1].Before
 		}

@@ -158,6 +158,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	if err != nil {
 		return nil, err
 	}
+	// While vectors are missing, the search did without them in silence: the reason that building recorded stays.
 	if vecErr != nil || !s.index.Stale() {
 		s.setVectorError(vecErr)
 	}

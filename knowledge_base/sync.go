@@ -145,6 +145,7 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	}
 	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, "+
 		"and redact the folder", to, strings.Join(kinds, ", "))
+	// The branch cannot just move to the remote's commit, whose file is another one than what is written here.
 	in.Forward, side.Theirs = false, clean
 	if to != side.Path {
 		*side = history.Side{Path: to, Theirs: clean}

@@ -138,6 +138,7 @@ func (r *Repo) writeCommit(c Commit, parent string, files map[string]entry) (id 
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
+	// --done refuses a stream that was cut short, and --force replaces a ref that a dead process left.
 	id, err = r.run(context.Background(), nil, strings.NewReader(in.String()),
 		"fast-import", "--quiet", "--force", "--done", "--date-format=raw")
 	if err != nil {
@@ -203,6 +204,7 @@ func (r *Repo) updateIndex(given map[string][]byte, files map[string]entry) erro
 // the caller is its only writing process, so that one is dead.
 func (r *Repo) lock() (release func(), err error) {
 	ours, theirs := filepath.Join(r.git, lockName), filepath.Join(r.git, "index.lock")
+	// Writing keeps the inode of a lock that a dead process left, by which its second link, index.lock, is recognised.
 	if err := os.WriteFile(ours, nil, durable.FileMode); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", r.git, err)
 	}
@@ -224,7 +226,8 @@ func (r *Repo) lock() (release func(), err error) {
 		}
 	}
 	release = func() {
-		// What stays behind after a failure is taken over by the next lock.
+		// What stays behind after a failure is taken over by the next lock. git's name goes first: alone, it would
+		// pass for a lock that git holds.
 		_ = os.Remove(theirs)
 		_ = os.Remove(ours)
 	}

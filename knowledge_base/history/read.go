@@ -207,6 +207,7 @@ func (r *Repo) Log(ctx context.Context, pathspec string) ([]Revision, error) {
 			if !ok {
 				continue
 			}
+			// A path may itself hold " b/". As renames are not followed, both halves name the same path.
 			if kind == "git" { // "a/path b/path"
 				path = path[len(path)/2+len(" b/"):]
 			}

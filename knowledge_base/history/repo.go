@@ -51,7 +51,7 @@ var (
 	ErrTooMuch = errors.New("the remote sends too much")
 )
 
-// Person is whom a commit is by.
+// Person is the author or the committer of a commit.
 type Person struct {
 	Name  string `json:"name"`
 	Email string `json:"email"`
@@ -190,6 +190,7 @@ func (r *Repo) command(ctx context.Context, env []string, args ...string) (*exec
 	if err != nil {
 		return nil, ErrNoGit
 	}
+	// ulimit counts memory in KiB and the size of files in blocks of 512 bytes.
 	limits := fmt.Sprintf(`ulimit -v %d 2>/dev/null; ulimit -f %d 2>/dev/null; umask 077; exec "$0" "$@"`,
 		maxGitMemoryBytes>>10, maxGitFileBytes>>9)
 	first := []string{"-c", limits, path, "--git-dir=" + r.name, "--work-tree=."}
@@ -200,6 +201,7 @@ func (r *Repo) command(ctx context.Context, env []string, args ...string) (*exec
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
+	// In another language, failure and Push would not recognise what git prints.
 	cmd.Env = append(append(cmd.Env, "LC_ALL=C", "GIT_ALLOW_PROTOCOL="+r.protocols, "GIT_TERMINAL_PROMPT=0"), env...)
 	return cmd, nil
 }

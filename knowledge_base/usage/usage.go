@@ -149,6 +149,7 @@ func (t *Tally) Add(e Event) {
 			return
 		}
 		t.ends[key] = e
+		// A user may change a verdict, and only the last one of a task counts.
 		c.end(was, -1)
 		c.end(e, 1)
 	}

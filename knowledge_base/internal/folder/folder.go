@@ -175,5 +175,6 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	// With one byte more than allowed, Parse refuses a longer file; its beginning alone would be another card.
 	return io.ReadAll(io.LimitReader(f, card.MaxBytes+1))
 }

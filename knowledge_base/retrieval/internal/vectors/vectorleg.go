@@ -77,6 +77,7 @@ func (l *Leg) Refresh(ctx context.Context, docs []Document) error {
 // Await is Refresh that asks an embedder even if it failed just now, and waits without limit.
 func (l *Leg) Await(ctx context.Context, docs []Document) error {
 	set := vectorSet{embedder: l.external}
+	// Only a fault of the embedder counts as a failure, for which it is left alone, and not that the caller gave up.
 	if err := set.enter(ctx, l.cache, docs); err != nil {
 		if ctx.Err() == nil {
 			l.recordFailure(err)
@@ -142,6 +143,7 @@ func (l *vectorSet) measure(ctx context.Context, docs []Document) {
 	}
 	var sum, squares, n float64
 	for i := range backgroundPairs {
+		// Each round through the cards pairs them at another distance, from 1 to one less than their number.
 		a := i % len(docs)
 		b := (a + 1 + i/len(docs)*7%(len(docs)-1)) % len(docs)
 		v, w := l.coll.vector(ctx, docs[a].ID), l.coll.vector(ctx, docs[b].ID)
