@@ -56,6 +56,7 @@ func (l *Log) submit(ctx context.Context, items []item) (*call, error) {
 	select {
 	case <-c.done:
 	case l.turn <- struct{}{}:
+		// Calls of others may stand before this one, and a batch has a limited size: it may take several.
 		for !c.written() {
 			l.commit()
 		}
@@ -94,6 +95,7 @@ func (l *Log) commit() {
 	l.mu.Lock()
 	err, cur := l.poison, l.scan.Cur
 	l.mu.Unlock()
+	// A poisoned writer takes the calls from the queue as well, so that each of them gets the error.
 	l.gather(&cur)
 	if err == nil {
 		err = l.write(&cur)
@@ -153,6 +155,7 @@ func (l *Log) write(cur *segments.Cursor) error {
 		return l.cutBack(off, err)
 	}
 	if err := l.file.Sync(); err != nil {
+		// A second sync proves nothing: after a failure the kernel may drop the pages and then report success.
 		return l.poisoned(fmt.Errorf("sync %s: %w", segments.Name(l.fileSeg), err))
 	}
 	if fresh {
@@ -197,6 +200,7 @@ func (l *Log) room(cur *segments.Cursor, n int64) (fresh bool, err error) {
 		if l.fileSeg == cur.Seq+1 && l.file != nil {
 			return true, nil
 		}
+	// A batch that is larger than a segment goes into an empty one.
 	case cur.Off == 0 || cur.Off+n <= l.opts.SegmentSizeBytes:
 		return false, nil
 	}

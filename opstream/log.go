@@ -297,6 +297,7 @@ func (l *Log) prepare(entries []Entry) ([]item, error) {
 
 // openSegment makes the file of segment first the current one.
 func (l *Log) openSegment(first uint64, flag int) error {
+	// If the new file cannot be opened, the writer still has the old one and the next batch tries again.
 	f, err := l.opts.FS.Open(segments.Path(l.dir, first), os.O_RDWR|flag)
 	if err != nil {
 		return fmt.Errorf("open segment: %w", err)

@@ -248,6 +248,7 @@ func (r *Reader) Get(seq uint64) (Record, error) {
 		r.mu.Unlock()
 		return Record{}, err
 	}
+	// The writer may have withdrawn a record that was not known to be durable.
 	if seq > r.scan.Cur.Ack || seq > r.scan.Cur.Seq {
 		err = r.refresh()
 	}

@@ -78,6 +78,7 @@ func (l *Log) setAside(st *segments.Stop) error {
 	if err := l.opts.FS.SyncDir(l.dir); err != nil {
 		return fmt.Errorf("set torn tail aside: sync directory: %w", err)
 	}
+	// rewriteUnacknowledged syncs the segment next, and with it the cut.
 	if err := l.file.Truncate(st.Off); err != nil {
 		return fmt.Errorf("cut torn tail of %s: %w", segments.Name(st.Seg), err)
 	}

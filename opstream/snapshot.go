@@ -71,6 +71,7 @@ func (l *Log) writeSnapshot(version string, fold []byte, seq uint64) error {
 		return err
 	}
 	path := filepath.Join(l.dir, segments.SnapshotName)
+	// There is one writer at a time, so that under a fixed name the next snapshot overwrites what a crash left.
 	return durable.WriteVia(l.opts.FS, path+".tmp", path, data)
 }
 

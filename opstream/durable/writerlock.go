@@ -53,6 +53,7 @@ type lockContent struct {
 // alive reports whether the process that wrote it still runs. Another process with its id does
 // not count.
 func (c *lockContent) alive() bool {
+	// EPERM comes from a process that runs as another user.
 	if err := unix.Kill(c.PID, 0); c.PID <= 0 || err != nil && !errors.Is(err, unix.EPERM) {
 		return false
 	}
@@ -84,6 +85,7 @@ func (l *WriterLock) acquire(ctx context.Context, wait time.Duration) error {
 	if err := l.open(); err != nil {
 		return err
 	}
+	// flock(2) waits without a limit or not at all, so the lock is tried again and again.
 	for deadline := time.Now().Add(wait); ; {
 		err := TryLockOpen(l.f)
 		if l.held = err == nil; l.held {

@@ -10,6 +10,7 @@ import (
 // space, so that equal calls compare equal. What is not JSON stays as it is.
 func CanonicalArgs(args string) string {
 	dec := json.NewDecoder(strings.NewReader(args))
+	// As float64, large numbers would be rounded, and different calls would compare equal.
 	dec.UseNumber()
 	var v any
 	if dec.Decode(&v) != nil {

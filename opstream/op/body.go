@@ -174,7 +174,6 @@ type CardRef struct {
 	Rung string `json:"rung,omitempty"`
 	// What a task can confirm of the card: the error it quotes, normalised; the command that
 	// fails with it, and the tree it failed in; what its solution runs or changes.
-	// names to be run or changed.
 	Error string   `json:"error,omitempty"`
 	Check string   `json:"check,omitempty"`
 	World string   `json:"world,omitempty"`

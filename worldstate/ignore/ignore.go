@@ -109,6 +109,7 @@ func trimTrailingSpaces(line string) string {
 // content, which the caller bounds.
 func Parse(base, up string, content []byte) Rules {
 	r := Rules{Base: base, Up: up}
+	// git skips a byte order mark, too, which would otherwise be part of the first pattern.
 	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
 	for line := range bytes.SplitSeq(content, []byte("\n")) {
 		if p, ok := ParsePattern(string(line)); ok {

@@ -168,6 +168,7 @@ func (s *Scanner) Accept(size int, hash wire.Hash, e *wire.Envelope) {
 	s.Cur.Hash = hash
 	s.Cur.Ack = max(s.Cur.Ack, e.Ack)
 	s.Cur.Step = e.Step
+	// The comparison allocates nothing: a string is made only for a line whose kind differs from the one before.
 	if s.Cur.Kind != string(e.Kind) {
 		s.Cur.Kind = string(e.Kind)
 	}

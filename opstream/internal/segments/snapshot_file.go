@@ -100,6 +100,7 @@ func decodeSnapshotHead(line []byte, rest int64) (*snapshotHead, error) {
 	if h.V != snapshotVersion {
 		return nil, fmt.Errorf("%w: the file has version %d, not %d", ErrFoldVersion, h.V, snapshotVersion)
 	}
+	// A line takes at least one byte of the index, which bounds seq by the file's own size.
 	ok := h.IndexBytes >= 0 && h.FoldBytes >= 0 && h.IndexBytes <= rest && h.FoldBytes == rest-h.IndexBytes &&
 		h.Seq > 0 && h.Seq <= uint64(h.IndexBytes) &&
 		len(h.Segments) > 0 && h.Segments[0] == 1

@@ -96,6 +96,8 @@ func ParseLine(line []byte, e *Envelope) error {
 	if err := checkCRC(line); err != nil {
 		return err
 	}
+	// The version counts only behind a right checksum, as damage is no newer program, and before the form, which a
+	// newer version may change.
 	if v, ok := versionOf(line); ok && v != 1 {
 		return fmt.Errorf("%w %d", ErrVersion, v)
 	}
@@ -213,6 +215,7 @@ func (p *lineParser) until(c byte) []byte {
 func (p *lineParser) number(limit uint64) uint64 {
 	var n uint64
 	i := 0
+	// A uint64 holds every number of 19 digits.
 	for ; i < len(p.rest) && i < 19 && p.rest[i] >= '0' && p.rest[i] <= '9'; i++ {
 		n = n*10 + uint64(p.rest[i]-'0')
 	}

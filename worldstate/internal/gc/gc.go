@@ -237,6 +237,7 @@ func (g *collector) choose(ctx context.Context) error {
 	slices.Sort(g.report.Dropped)
 	slices.Sort(g.report.Kept)
 	for _, name := range shared {
+		// A world's ref is needed while anything can be restored, because a restore finds the user's edits by it.
 		needed := name != refs.Latest && len(g.seen) > 0 || len(g.report.Dropped) == 0
 		if !needed && !g.seen[byName[name]] {
 			g.gone[name] = gitfmt.Hash{} // only dropped tasks reached it
@@ -352,8 +353,10 @@ func (g *collector) addReachable(ctx context.Context, roots []gitfmt.Hash) error
 		g.add(h)
 		g.todo.commits = append(g.todo.commits, h)
 		found = append(found, c)
+		// The array is the caller's: without room in it, append copies, and the caller's roots stay as they are.
 		queue = append(queue[:len(queue):len(queue)], c.Parents...)
 	}
+	// The newest versions of a path come first, since a line stores its first version whole.
 	slices.SortStableFunc(found, func(a, b *gitfmt.Commit) int { return b.Time.Compare(a.Time) })
 	for _, c := range found {
 		if err := ctx.Err(); err != nil {

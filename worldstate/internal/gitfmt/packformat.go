@@ -92,6 +92,7 @@ func ReadHeader(r interface {
 			if c&0x80 == 0 {
 				return h, nil
 			}
+			// The format adds 1 at each further byte, so that no distance has two encodings.
 			h.Back++
 		}
 	}

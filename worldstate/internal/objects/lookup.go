@@ -22,6 +22,7 @@ func (s *Store) Refresh() error {
 		p.Close()
 	}
 	s.retired = nil
+	// The dot makes the stat, which follows no link, see the directory itself where a link leads to it.
 	if now := fsys.StatSource(s.PackDir() + "/."); !s.listed.Equal(now) {
 		if err := s.list(); err != nil {
 			return err

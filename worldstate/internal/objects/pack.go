@@ -167,6 +167,7 @@ func (p *Writer) begin() error {
 	}
 	p.f, p.w = f, bufio.NewWriterSize(f, packBufferBytes)
 	p.Off, p.seen = PackHeaderBytes, make(map[gitfmt.Hash]struct{})
+	// The header holds the number of objects, which only seal knows.
 	if _, err := p.w.Write(make([]byte, PackHeaderBytes)); err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}

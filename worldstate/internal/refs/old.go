@@ -33,6 +33,8 @@ const notice = "This store has format 3. Use a newer version of anamnesis.\n\n"
 
 // UpgradeFormat sets the store's format to the present one. Its refs are in packed-refs.
 func (s *Store) UpgradeFormat() error {
+	// The notice comes first: until the format follows, earlier programs refuse the store already, and this one reads
+	// the notice as an empty log and upgrades again.
 	if err := fsys.WriteFileDurably(s.oldLogPath(), []byte(notice)); err != nil {
 		return err
 	}

@@ -212,6 +212,7 @@ func (s *Store) update(set map[string]gitfmt.Hash) error {
 	if err := fsys.WriteFileDurably(s.PackedPath(), encodePacked(next)); err != nil {
 		return err
 	}
+	// Files of single refs go only now that packed-refs is durable: at no moment is a ref in neither.
 	dirs := make(map[string]bool)
 	for name, h := range c.loose {
 		if _, logged := c.old.values[name]; !moves(name) || h.IsZero() && !logged {

@@ -303,6 +303,7 @@ func (x *Executor) remove(fd, _ int, a Action) error {
 		return err
 	}
 	if now.IsDir() != a.Before.IsDir() || !same && !now.IsDir() {
+		// A resumed run finds the target's state where the interrupted one had gone on to write it.
 		if now != a.After {
 			x.addKept(a.Path)
 		}
@@ -366,6 +367,7 @@ func (x *Executor) chmodDir(fd, _ int, a Action) error {
 
 // closeDirs restores the modes of directories that were made writable.
 func (x *Executor) closeDirs() error {
+	// Children come first, since the mode of their parent may bar the way to them.
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(x.opened))) {
 		fd, err := fsys.OpenBeneath(x.root, path)
 		if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {

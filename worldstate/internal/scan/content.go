@@ -30,6 +30,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 	if err := s.begin("read", parent, name); err != nil {
 		return gitfmt.Hash{}, fsys.Sight{}, err
 	}
+	// The time before the read counts, so that a change during the read makes the stamp racy.
 	begin := time.Now()
 	var h gitfmt.Hash
 	if before.Size <= objects.WholeFileBytes {

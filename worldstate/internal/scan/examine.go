@@ -41,6 +41,7 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 			v.leaveOut(o, tree.Other{Name: name})
 			return
 		}
+	// Under the rules of the previous scan a name is in or out as it was, unless its being a directory changed.
 	case v.same && at >= 0 && v.prev.Items[at].IsDir() == st.IsDir():
 		onlyTracked = v.prev.Seen.Items[at].OnlyTracked
 	case v.same && o != nil && o.Why == "" && o.IsDir == st.IsDir():
@@ -103,6 +104,7 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 		c.prev = v.prev.Items[at].Sub
 	}
 	v.left.Add(1)
+	// If the directory cannot be opened, the visit ends before run, so this counts as the one thing that it waits for.
 	c.left.Store(1)
 	if c.open() {
 		v.s.do(c.run)

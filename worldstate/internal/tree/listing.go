@@ -151,6 +151,7 @@ func (n *Node) equalBeneath(o *Node) bool {
 		return false
 	}
 	for i, m := range n.Sum.modes {
+		// Where a class has two modes, equal counts do not tell which entry has which mode.
 		if m != o.Sum.modes[i] || i > 0 && m.class == n.Sum.modes[i-1].class {
 			return false
 		}

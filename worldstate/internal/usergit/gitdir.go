@@ -89,6 +89,7 @@ func readRepository(world string) *Repository {
 	r := newRepository()
 	top := world
 	for {
+		// Places without a .git are sources as well: one that is created there later changes the rules.
 		r.addSource(filepath.Join(top, ".git"))
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
 			break

@@ -88,6 +88,7 @@ func readState(ctx context.Context, top, gitDir string) (s State, err error) {
 	s.During = during(gitDir)
 	base := s.Commit
 	if base == "" {
+		// Before the first commit the index is compared with the empty tree, whose id depends on the hash in use.
 		if base, err = git.Run(ctx, "hash-object", "-t", "tree", "/dev/null"); err != nil {
 			return State{}, err
 		}
@@ -132,7 +133,8 @@ func (c Command) Run(ctx context.Context, args ...string) (string, error) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	// Above Top is another repository. A partial clone names a remote, and a command that fetches from it.
+	// git must not fall back to a repository above Top, nor fetch missing objects of a partial clone: that would run a
+	// command which the repository names.
 	cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Top), "GIT_ALLOW_PROTOCOL=none",
 		"GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C",
 		"GIT_AUTHOR_NAME=anamnesis", "GIT_AUTHOR_EMAIL=anamnesis@localhost",
