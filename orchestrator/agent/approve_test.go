@@ -95,7 +95,8 @@ extends: base
 `)
 	for ref, want := range map[string][2]string{
 		"mine": {"of-the-person", "edits"}, "base": {"of-the-project", "edits"}, "default": {"of-the-project", "edits"},
-		filepath.Join(root, "elsewhere/named.yaml"): {"of-the-person", "edits"}, "embedded:default.yaml": {"", ""}, "coder": {"", ""},
+		filepath.Join(root, "elsewhere/named.yaml"): {"of-the-person", "edits"}, "embedded:default.yaml": {"", ""},
+		"coder": {"", ""},
 	} {
 		a, err := l.Load(ref)
 		if err != nil || a.Spec.Model != want[0] || a.Spec.Approval != want[1] {

@@ -21,7 +21,8 @@ func FuzzDecode(f *testing.F) {
 		l, err := decoder{"f.yaml", known}.decode(data)
 		if err != nil {
 			var fault *Error
-			if !errors.As(err, &fault) || !strings.HasPrefix(err.Error(), "f.yaml:") || strings.Contains(err.Error(), "\n") {
+			if !errors.As(err, &fault) || !strings.HasPrefix(err.Error(), "f.yaml:") ||
+				strings.Contains(err.Error(), "\n") {
 				t.Fatalf("%q", err)
 			}
 			return
@@ -44,7 +45,8 @@ func FuzzRender(f *testing.F) {
 		args := map[string]string{"A": value}
 		err := checkPrompt("p.md", prompt, args)
 		got := Render(&Spec{Prompt: prompt, Args: args}, Vars{})
-		if err == nil && !strings.Contains(prompt, "$${") && !strings.Contains(value, "${") && placeholder.MatchString(got) {
+		if err == nil && !strings.Contains(prompt, "$${") && !strings.Contains(value, "${") &&
+			placeholder.MatchString(got) {
 			t.Errorf("%q became %q", prompt, got)
 		}
 	})

@@ -48,7 +48,8 @@ func TestUnattended(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
 	}
-	if got := Unattended(true, op.Limits{}); !strings.Contains(got, "until somebody answers") || strings.Contains(got, "The task may use") {
+	if got := Unattended(true, op.Limits{}); !strings.Contains(got, "until somebody answers") ||
+		strings.Contains(got, "The task may use") {
 		t.Errorf("with an answer from elsewhere and no limits:\n%s", got)
 	}
 }

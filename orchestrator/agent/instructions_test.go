@@ -181,10 +181,12 @@ func TestImports(t *testing.T) {
 		}
 	}
 	faults := strings.Join(in.Faults, "\n")
-	if len(in.Faults) != 4 || !strings.Contains(faults, "@../outside.md is outside of "+repo) || !strings.Contains(faults, "@.env looks like a file of secrets") {
+	if len(in.Faults) != 4 || !strings.Contains(faults, "@../outside.md is outside of "+repo) ||
+		!strings.Contains(faults, "@.env looks like a file of secrets") {
 		t.Errorf("faults:\n%s", faults)
 	}
-	if text := Nested(repo, []string{"below/x.go"}, map[string]bool{}); !strings.Contains(text, "RULE") || strings.Index(text, "RULE") > strings.Index(text, "of .claude") {
+	if text := Nested(repo, []string{"below/x.go"}, map[string]bool{}); !strings.Contains(text, "RULE") ||
+		strings.Index(text, "RULE") > strings.Index(text, "of .claude") {
 		t.Errorf("below: %s", text)
 	}
 }

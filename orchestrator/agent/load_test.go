@@ -14,7 +14,10 @@ import (
 )
 
 // known are names of tools for the tests.
-var known = []string{"Bash", "ReadFile", "WriteFile", "Glob", "Grep", "FetchURL", "SendDMail", "jump_to_step", "AskUser", "TaskList", "TaskOutput", "TaskStop"}
+var known = []string{
+	"Bash", "ReadFile", "WriteFile", "Glob", "Grep", "FetchURL", "SendDMail", "jump_to_step", "AskUser", "TaskList",
+	"TaskOutput", "TaskStop",
+}
 
 // write lays a txtar out: project/ is the project, user/ the user's folder.
 func write(t *testing.T, text string) (root string, l *Loader) {
@@ -37,7 +40,8 @@ func write(t *testing.T, text string) (root string, l *Loader) {
 			t.Fatal(err)
 		}
 	}
-	return root, NewLoader(&Options{Project: filepath.Join(root, "project"), User: filepath.Join(root, "user"), Tools: known})
+	return root, NewLoader(
+		&Options{Project: filepath.Join(root, "project"), User: filepath.Join(root, "user"), Tools: known})
 }
 
 // TestEmbedded: the default agent and its three subagents come with the program;
@@ -64,7 +68,8 @@ func TestEmbedded(t *testing.T) {
 	if !slices.Equal(names, []string{"coder", "explore", "plan"}) {
 		t.Errorf("subagents %q", names)
 	}
-	if !Offers(&a.Spec, "jump_to_step", false) || !Offers(&a.Spec, "mcp__x__y", false) || a.Scope != ScopeEmbedded || a.Spec.From != "embedded:default.yaml" {
+	if !Offers(&a.Spec, "jump_to_step", false) || !Offers(&a.Spec, "mcp__x__y", false) || a.Scope != ScopeEmbedded ||
+		a.Spec.From != "embedded:default.yaml" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -105,10 +110,14 @@ read_only: true
 	}
 	s.Subagents = nil
 	want := Spec{
-		Name: "house", Description: "The house's.", From: filepath.Join(root, "project", ProjectDir, "house.yaml"), Hash: s.Hash,
-		Prompt: "${TONE} ${LANGUAGE} ${DATE} $${NONE} $HOME\n", Args: map[string]string{"TONE": "dry", "LANGUAGE": "German"},
-		Model: "big", Tools: []string{"WriteFile"}, ExcludeTools: []string{"Bash"}, ReadOnly: true, Approval: "edits", Sandbox: "read-only",
-		Guarded: s.Guarded, Allow: []string{"Bash(go test *)"}, Ask: []string{"Glob"}, Deny: []string{"FetchURL", "WriteFile"},
+		Name: "house", Description: "The house's.",
+		From: filepath.Join(root, "project", ProjectDir, "house.yaml"), Hash: s.Hash,
+		Prompt: "${TONE} ${LANGUAGE} ${DATE} $${NONE} $HOME\n",
+		Args:   map[string]string{"TONE": "dry", "LANGUAGE": "German"},
+		Model:  "big", Tools: []string{"WriteFile"}, ExcludeTools: []string{"Bash"}, ReadOnly: true, Approval: "edits",
+		Sandbox: "read-only",
+		Guarded: s.Guarded, Allow: []string{"Bash(go test *)"}, Ask: []string{"Glob"},
+		Deny: []string{"FetchURL", "WriteFile"},
 	}
 	if !reflect.DeepEqual(s, want) || len(s.Guarded) != 1 || s.Guarded[0].Command != "terraform apply*" {
 		t.Errorf("got  %+v\nwant %+v", s, want)
@@ -116,7 +125,8 @@ read_only: true
 	if got := Render(&s, Vars{Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}); got != "dry German 2026-03-01 ${NONE} $HOME" {
 		t.Errorf("rendered %q", got)
 	}
-	if a.Scope != ScopeProject || !strings.Contains(a.Text(), "LANGUAGE: German") || strings.Contains(a.Text(), "terraform") {
+	if a.Scope != ScopeProject || !strings.Contains(a.Text(), "LANGUAGE: German") ||
+		strings.Contains(a.Text(), "terraform") {
 		t.Errorf("%s brings %s", a.Scope, a.Text())
 	}
 }
@@ -241,7 +251,8 @@ system_prompt: embedded:../load.go
 		t.Fatal(err)
 	}
 	a, err := l.Load(Default)
-	if err != nil || a.Spec.Model != "m" || a.Spec.Prompt != own.Spec.Prompt || len(a.Spec.Subagents) != 2 || !a.Spec.Subagents[0].ReadOnly {
+	if err != nil || a.Spec.Model != "m" || a.Spec.Prompt != own.Spec.Prompt || len(a.Spec.Subagents) != 2 ||
+		!a.Spec.Subagents[0].ReadOnly {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if a, err = l.Load("explore"); err != nil || a.Spec.Description != "The project's." || !a.Spec.ReadOnly {

@@ -68,7 +68,8 @@ func TestChecksInOrder(t *testing.T) {
 	} {
 		met = nil
 		c, err := tt.checks.Decide(t.Context(), op.Call{ID: "c", Args: "1"})
-		if got := strings.Join(met, " "); got != tt.met || !errors.Is(err, tt.err) || (c.Refusal != nil) != tt.ends || (c.Note != "") != (c.Args == "2") {
+		if got := strings.Join(met, " "); got != tt.met || !errors.Is(err, tt.err) || (c.Refusal != nil) != tt.ends ||
+			(c.Note != "") != (c.Args == "2") {
 			t.Errorf("%s: met %s, %v, refusal %v, note %q", tt.name, got, err, c.Refusal, c.Note)
 		}
 	}
@@ -104,14 +105,17 @@ func TestPrepare(t *testing.T) {
 		{"a command", op.Call{Name: "Bash", Args: `{"command":"ls"}`}, ask, "", false, true},
 	} {
 		shown := ""
-		a := newGate(t, gate.Options{Approve: tt.approve, Editing: func(_ op.Call, changes []file.Change) { shown += changes[0].Path }}, op.TaskOpened{}, tt.call)
+		a := newGate(t, gate.Options{Approve: tt.approve,
+			Editing: func(_ op.Call, changes []file.Change) { shown += changes[0].Path }}, op.TaskOpened{}, tt.call)
 		c := gatetest.Call(t, a.tools, tt.call)
 		rooted(t, a, c)
 		c.Env.Sandbox = box
 		was := fmt.Sprintf("%T", c.Tool)
 		refusal, err := a.gate.Prepare(t.Context(), c)
-		if err != nil || refusal != nil || shown != tt.shown || (fmt.Sprintf("%T", c.Tool) != was) != tt.fails || (c.Env.Sandbox != box) != tt.boxed {
-			t.Errorf("%s: shown %q, another tool %v, sandbox %v, %v, %v", tt.name, shown, fmt.Sprintf("%T", c.Tool) != was, c.Env.Sandbox, refusal, err)
+		if err != nil || refusal != nil || shown != tt.shown || (fmt.Sprintf("%T", c.Tool) != was) != tt.fails ||
+			(c.Env.Sandbox != box) != tt.boxed {
+			t.Errorf("%s: shown %q, another tool %v, sandbox %v, %v, %v", tt.name, shown,
+				fmt.Sprintf("%T", c.Tool) != was, c.Env.Sandbox, refusal, err)
 		}
 		if tt.fails {
 			if r, err := c.Tool.Call(t.Context(), c.Env, c.Input); err != nil || !r.IsError || !c.Spec.ReadOnly {
@@ -127,7 +131,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestHooks: a hook stands in for the mode's question, and may ask where the mode would not; it does not outvote a rule.
+// TestHooks: a hook stands in for the mode's question, and may ask where the mode would not; it does not outvote a
+// rule.
 func TestHooks(t *testing.T) {
 	call := bash("c1", "make")
 	for _, tt := range []struct {
@@ -182,7 +187,10 @@ func TestAutorun(t *testing.T) {
 	} {
 		rules := []approval.Rule{{Tool: tt.spec.Name, Verdict: approval.Allow}}
 		a := newGate(t, gate.Options{Mode: approval.ModeEdits, Rules: rules}, op.TaskOpened{})
-		c := &gate.Call{Call: op.Call{ID: "c", Name: tt.spec.Name, Args: tt.args}, Spec: tt.spec, Input: json.RawMessage(tt.args), Env: new(tool.Env)}
+		c := &gate.Call{
+			Call: op.Call{ID: "c", Name: tt.spec.Name, Args: tt.args}, Spec: tt.spec, Input: json.RawMessage(tt.args),
+			Env: new(tool.Env),
+		}
 		refusal, err := pass(t, a.gate, c)
 		if err != nil {
 			t.Fatal(err)
@@ -246,14 +254,17 @@ func TestApprovedBefore(t *testing.T) {
 		same, other bool
 		run         bool
 	}{{"the same call", true, false, true}, {"this once", false, false, false}, {"another call", true, true, false}} {
-		a := newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
-			return gate.Answer{Text: "no"}, true, nil
-		}}, op.TaskOpened{}, call)
+		a := newGate(t, gate.Options{Mode: approval.ModeAsk,
+			Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
+				return gate.Answer{Text: "no"}, true, nil
+			}}, op.TaskOpened{}, call)
 		var print string
-		asks := gate.New(a.place, gate.Options{Mode: approval.ModeAsk, Tools: func() *tool.Registry { return a.tools.Registry }, Approve: func(_ context.Context, q gate.Question) (gate.Answer, bool, error) {
-			print = q.Print
-			return gate.Answer{Text: "no"}, true, nil
-		}})
+		asks := gate.New(a.place,
+			gate.Options{Mode: approval.ModeAsk, Tools: func() *tool.Registry { return a.tools.Registry },
+				Approve: func(_ context.Context, q gate.Question) (gate.Answer, bool, error) {
+					print = q.Print
+					return gate.Answer{Text: "no"}, true, nil
+				}})
 		if refusal, err := pass(t, asks, gatetest.Call(t, a.tools, call)); err != nil || refusal == nil || print == "" {
 			t.Fatalf("the question's print %q, %v, %v", print, refusal, err)
 		}
@@ -274,14 +285,15 @@ func TestChangedMeanwhile(t *testing.T) {
 	call := bash("c1", "sh run.sh")
 	for _, changed := range []bool{false, true} {
 		var a *approver
-		a = newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
-			if changed {
-				if err := os.WriteFile(filepath.Join(a.place.Dir, "run.sh"), []byte("rm -r ."), 0o600); err != nil {
-					t.Error(err)
+		a = newGate(t, gate.Options{Mode: approval.ModeAsk,
+			Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
+				if changed {
+					if err := os.WriteFile(filepath.Join(a.place.Dir, "run.sh"), []byte("rm -r ."), 0o600); err != nil {
+						t.Error(err)
+					}
 				}
-			}
-			return gate.Answer{Allow: true}, true, nil
-		}}, op.TaskOpened{}, call)
+				return gate.Answer{Allow: true}, true, nil
+			}}, op.TaskOpened{}, call)
 		if err := os.WriteFile(filepath.Join(a.place.Dir, "run.sh"), []byte("ls"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +307,8 @@ func TestChangedMeanwhile(t *testing.T) {
 // TestNetwork: a command that wants the network is asked about twice, where the sandbox holds it back; an edit ends the
 // questions.
 func TestNetwork(t *testing.T) {
-	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{World: t.TempDir(), Cache: t.TempDir(), Temp: t.TempDir()})
+	box, err := guard.NewSandbox(t.Context(),
+		guard.SandboxOptions{World: t.TempDir(), Cache: t.TempDir(), Temp: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,10 +327,11 @@ func TestNetwork(t *testing.T) {
 	} {
 		call := op.Call{ID: "c1", Name: "Bash", Args: tt.args}
 		var asked []string
-		a := newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(_ context.Context, q gate.Question) (gate.Answer, bool, error) {
-			asked = append(asked, strings.ToLower(q.Name[:1])+q.Name[1:])
-			return tt.answer, true, nil
-		}}, op.TaskOpened{}, call)
+		a := newGate(t, gate.Options{Mode: approval.ModeAsk,
+			Approve: func(_ context.Context, q gate.Question) (gate.Answer, bool, error) {
+				asked = append(asked, strings.ToLower(q.Name[:1])+q.Name[1:])
+				return tt.answer, true, nil
+			}}, op.TaskOpened{}, call)
 		c := gatetest.Call(t, a.tools, call)
 		c.Env.Sandbox = tt.box
 		if _, err := pass(t, a.gate, c); err != nil {

@@ -148,10 +148,11 @@ func TestAnswers(t *testing.T) {
 			asked := 0
 			first, again, other := bash("c1", "go vet ./a"), bash("c2", "go vet ./a"), bash("c3", "go vet ./b")
 			trust := consent.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
-			g := newGate(t, gate.Options{Mode: approval.ModeAsk, Trust: trust, Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
-				asked++
-				return tt.answer, true, nil
-			}}, op.TaskOpened{}, first, again, other)
+			g := newGate(t, gate.Options{Mode: approval.ModeAsk, Trust: trust,
+				Approve: func(context.Context, gate.Question) (gate.Answer, bool, error) {
+					asked++
+					return tt.answer, true, nil
+				}}, op.TaskOpened{}, first, again, other)
 			v := approve(t, g, first)
 			if v.Run != tt.run || asked != 1 {
 				t.Errorf("run %v after %d questions, want %v after 1", v.Run, asked, tt.run)
@@ -182,11 +183,13 @@ func TestEditedCall(t *testing.T) {
 	var notes []string
 	answers := []string{"{", `{"path":"a","content":"b"}`, `{"path":"c","content":"b"}`}
 	call := op.Call{ID: "c1", Name: "WriteFile", Args: answers[1]}
-	v := approve(t, newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(_ context.Context, q gate.Question) (gate.Answer, bool, error) {
-		notes = append(notes, q.Note)
-		return gate.Answer{Args: answers[len(notes)-1]}, true, nil
-	}}, op.TaskOpened{}, call), call)
-	if v.Run || v.Args != answers[2] || len(notes) != 3 || !strings.HasPrefix(notes[1], "Not taken: ") || notes[2] != "Nothing was edited." {
+	v := approve(t, newGate(t, gate.Options{Mode: approval.ModeAsk,
+		Approve: func(_ context.Context, q gate.Question) (gate.Answer, bool, error) {
+			notes = append(notes, q.Note)
+			return gate.Answer{Args: answers[len(notes)-1]}, true, nil
+		}}, op.TaskOpened{}, call), call)
+	if v.Run || v.Args != answers[2] || len(notes) != 3 || !strings.HasPrefix(notes[1], "Not taken: ") ||
+		notes[2] != "Nothing was edited." {
 		t.Errorf("verdict %+v after the notes %q", v, notes)
 	}
 	if d := decided(v); d.Decision != "edit" || d.Args != answers[2] || d.By != op.ByUser {

@@ -39,7 +39,9 @@ func recorded(t *testing.T, change func(*state.State), bodies ...op.Body) taskdi
 	if err != nil {
 		t.Fatal(err)
 	}
-	bodies = append([]op.Body{&op.TaskOpened{Task: "t", Dir: filepath.Join(root, "w"), Store: filepath.Join(root, "worlds", "x.git")}}, bodies...)
+	bodies = append([]op.Body{
+		&op.TaskOpened{Task: "t", Dir: filepath.Join(root, "w"), Store: filepath.Join(root, "worlds", "x.git")},
+	}, bodies...)
 	if err := l.Record(t.Context(), bodies...); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,8 @@ func TestFindingsLimit(t *testing.T) {
 	for _, why := range []string{"first", "second"} {
 		d.add(opstream.SeverityCorrupt, "w", "%s", why)
 	}
-	if last := d.Findings[MaxFindings-1]; last.Why != "first" || d.Omitted != 3 || len(d.Findings) != MaxFindings || d.Findings[MaxFindings-2].Severity != opstream.SeverityNotice {
+	if last := d.Findings[MaxFindings-1]; last.Why != "first" || d.Omitted != 3 || len(d.Findings) != MaxFindings ||
+		d.Findings[MaxFindings-2].Severity != opstream.SeverityNotice {
 		t.Errorf("last %v, %d omitted", last, d.Omitted)
 	}
 }
@@ -155,7 +158,10 @@ func TestNamedCommits(t *testing.T) {
 
 // commitAfter is a commit of task t that was made after an operation.
 func commitAfter(id, after string, at time.Time, parents ...worldstate.ID) worldstate.Commit {
-	return worldstate.Commit{ID: worldstate.ID(id), Time: at, Parents: parents, Trailers: [][2]string{{workspace.TrailerTask, "t"}, {workspace.TrailerOp, after}}}
+	return worldstate.Commit{
+		ID: worldstate.ID(id), Time: at, Parents: parents,
+		Trailers: [][2]string{{workspace.TrailerTask, "t"}, {workspace.TrailerOp, after}},
+	}
 }
 
 // TestMadeAfter: a commit of the task names the operation it was made after.
@@ -202,7 +208,8 @@ func TestCompareEnds(t *testing.T) {
 		"nothing is named":    {opened: true},
 		"store of a damaged":  {named: 2, opened: true, corrupt: true},
 	} {
-		x := &examination{id: "t", begun: begun, last: 3, hashes: map[uint64]string{1: "h1", 2: "h2"}, named: map[string][]string{}}
+		x := &examination{id: "t", begun: begun, last: 3, hashes: map[uint64]string{1: "h1", 2: "h2"},
+			named: map[string][]string{}}
 		for i := range tt.named {
 			x.named[fmt.Sprint(i)] = nil
 		}
@@ -248,7 +255,8 @@ func TestDamagedLine(t *testing.T) {
 	}
 }
 
-// TestUnsealed: a stream whose writer was killed ends without a seal, unless its last line is torn, which is found itself.
+// TestUnsealed: a stream whose writer was killed ends without a seal, unless its last line is torn, which is found
+// itself.
 func TestUnsealed(t *testing.T) {
 	for part, want := range map[string]string{"none": "the stream is not sealed", "half": "torn"} {
 		h := recorded(t, nil, &op.UserSaid{Text: "go", Source: op.SourceRequest})
@@ -268,7 +276,8 @@ func TestUnsealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := Examine(t.Context(), h, "t")
-		if err != nil || len(d.Findings) != 1 || !strings.Contains(d.Findings[0].String(), want) || d.Has(opstream.SeverityCorrupt) {
+		if err != nil || len(d.Findings) != 1 || !strings.Contains(d.Findings[0].String(), want) ||
+			d.Has(opstream.SeverityCorrupt) {
 			t.Errorf("%s of the seal: %v, %v", part, d.Findings, err)
 		}
 	}
@@ -294,7 +303,9 @@ func TestUnbegun(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := Examine(t.Context(), h, "t")
-		if err != nil || !slices.ContainsFunc(d.Findings, func(f Finding) bool { return strings.HasPrefix(f.Why, want) }) || d.Has(opstream.SeverityCorrupt) != damaged {
+		if err != nil ||
+			!slices.ContainsFunc(d.Findings, func(f Finding) bool { return strings.HasPrefix(f.Why, want) }) ||
+			d.Has(opstream.SeverityCorrupt) != damaged {
 			t.Errorf("damaged %v: %v, %v", damaged, d.Findings, err)
 		}
 	}

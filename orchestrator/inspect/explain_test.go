@@ -39,7 +39,8 @@ func TestExplain(t *testing.T) {
 				}
 			}
 			if sent := x.state.Context.Chat(); tokens != e.Tokens || len(sent) != len(e.Messages) {
-				t.Errorf("%d tokens in %d messages are explained, the context has %d in %d", tokens, len(e.Messages), e.Tokens, len(sent))
+				t.Errorf("%d tokens in %d messages are explained, the context has %d in %d", tokens, len(e.Messages),
+					e.Tokens, len(sent))
 			}
 			data, err := json.MarshalIndent(e, "", " ")
 			if err != nil {

@@ -81,7 +81,8 @@ func TestSnapshotDue(t *testing.T) {
 			g.grow(tt.ops)
 			write(g.l)
 			if got := g.snapshot(); got != tt.want {
-				t.Errorf("%s, every %d: the snapshot holds %d of %d operations, want %d", when, tt.every, got, tt.ops, tt.want)
+				t.Errorf("%s, every %d: the snapshot holds %d of %d operations, want %d", when, tt.every, got,
+					tt.ops, tt.want)
 			}
 		}
 	}

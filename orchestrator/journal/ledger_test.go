@@ -32,7 +32,10 @@ func TestPostResultSchedulesOneJump(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Journal.Close()
-	calls := []op.Call{{ID: "c1", Name: "jump_to_step", Args: "{}"}, {ID: "c2", Name: "send_dmail", Args: "{}"}, {ID: "c3", Name: "jump_to_step", Args: "{}"}}
+	calls := []op.Call{
+		{ID: "c1", Name: "jump_to_step", Args: "{}"}, {ID: "c2", Name: "send_dmail", Args: "{}"},
+		{ID: "c3", Name: "jump_to_step", Args: "{}"},
+	}
 	if err := l.Record(t.Context(), &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{},
 		&op.ModelAsked{LastSeq: 3}, &op.ModelReplied{Calls: calls}); err != nil {
 		t.Fatal(err)
@@ -113,7 +116,9 @@ func TestFirstAnswerCounts(t *testing.T) {
 		t.Fatal(errs)
 	}
 	for i, err := range errs {
-		if i != won && (!errors.Is(err, taskdir.ErrAnswered) || !strings.Contains(err.Error(), fmt.Sprintf("by user%d (page)", won))) {
+		if i != won &&
+			(!errors.Is(err, taskdir.ErrAnswered) ||
+				!strings.Contains(err.Error(), fmt.Sprintf("by user%d (page)", won))) {
 			t.Errorf("answer %d: %v, while %d won", i, err, won)
 		}
 	}

@@ -25,7 +25,8 @@ func TestVault(t *testing.T) {
 	}
 	v := open()
 	key := v.Key
-	const m, two, bin, loose = "[redacted:a:000001]", "[redacted:a:000002]", "[redacted:a:000003]", "[redacted:a:000004]"
+	const m, two, bin, loose = "[redacted:a:000001]", "[redacted:a:000002]", "[redacted:a:000003]",
+		"[redacted:a:000004]"
 	add := func(marker, file, secret string) {
 		t.Helper()
 		if err := v.Add(marker, file, secret); err != nil {

@@ -32,7 +32,10 @@ func TestRemoved(t *testing.T) {
 		worldtest.Git(t, top, "commit", "-q", "-m", "x")
 	}
 	missing := func() []string {
-		c := &card.Card{Topic: "`oldName`, `soonName`, `keptName`, `movedName`, `lateName`, `libName`", Created: made, Scope: card.Scope{Repo: "r"}}
+		c := &card.Card{
+			Topic: "`oldName`, `soonName`, `keptName`, `movedName`, `lateName`, `libName`", Created: made,
+			Scope: card.Scope{Repo: "r"},
+		}
 		hits := []recalled.Hit{{Card: c}}
 		LookUp(t.Context(), hits, dir, "r")
 		return hits[0].Missing

@@ -27,7 +27,11 @@ func withCards(t *testing.T, cards []*card.Card, bodies ...op.Body) *Memory {
 
 // about returns a reviewed card about make's error.
 func about(id, topic string, change func(*card.Card)) *card.Card {
-	c := &card.Card{ID: id, Topic: topic, State: card.Reviewed, Issue: []string{"`make all` failed: make: *** No rule to make target 'all'.  Stop."}, Solution: []string{"Write a rule for all."}}
+	c := &card.Card{
+		ID: id, Topic: topic, State: card.Reviewed,
+		Issue:    []string{"`make all` failed: make: *** No rule to make target 'all'.  Stop."},
+		Solution: []string{"Write a rule for all."},
+	}
 	c.Scope.Repo = "repo"
 	if change != nil {
 		change(c)
@@ -72,7 +76,8 @@ func TestRecall(t *testing.T) {
 		t.Errorf("at the start: %q", first)
 	}
 	second, _ := shown(m, RecallPrompt)
-	if len(second) != startCards || slices.ContainsFunc(second, func(id string) bool { return slices.Contains(first, id) }) {
+	if len(second) != startCards ||
+		slices.ContainsFunc(second, func(id string) bool { return slices.Contains(first, id) }) {
 		t.Errorf("at further words: %q after %q", second, first)
 	}
 	if third, recorded := shown(m, RecallPrompt); recorded {
@@ -138,7 +143,8 @@ func TestMet(t *testing.T) {
 			shown = append(shown, c.ID)
 		}
 		slices.Sort(rec.Met)
-		if fmt.Sprint(rec.Met) != tt.met || fmt.Sprint(shown) != tt.shown || (rec.Text != "") != (len(shown) > 0) || rec.Why != recallFailure {
+		if fmt.Sprint(rec.Met) != tt.met || fmt.Sprint(shown) != tt.shown || (rec.Text != "") != (len(shown) > 0) ||
+			rec.Why != recallFailure {
 			t.Errorf("%s: %+v", name, rec)
 		}
 	}
@@ -234,7 +240,8 @@ func TestNamesWritten(t *testing.T) {
 func TestAboutProject(t *testing.T) {
 	m := withCards(t, []*card.Card{
 		about("here", "one", nil), about("there", "two", func(c *card.Card) { c.Scope.Repo = "other" }),
-		about("own", "three", func(c *card.Card) { c.SourceTask = "t" }), about("both", "four", func(c *card.Card) { c.Scope.Repo, c.SourceTask = "other", "t" }),
+		about("own", "three", func(c *card.Card) { c.SourceTask = "t" }),
+		about("both", "four", func(c *card.Card) { c.Scope.Repo, c.SourceTask = "other", "t" }),
 	})
 	if got := fmt.Sprint(m.aboutProject()); got != "map[here:true]" {
 		t.Errorf("about the project: %s", got)

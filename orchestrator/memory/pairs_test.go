@@ -18,8 +18,9 @@ import (
 func TestPairsWaiting(t *testing.T) {
 	home := taskdir.Home{State: t.TempDir()}
 	pair := func(id, topic string, day int) *card.Card {
-		return &card.Card{ID: id, Topic: topic, SourceTask: "t", State: card.Draft, Created: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC),
-			Issue: []string{"`make` failed: no rule"}, Solution: []string{"Changed: `Makefile`"}}
+		return &card.Card{ID: id, Topic: topic, SourceTask: "t", State: card.Draft,
+			Created: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC),
+			Issue:   []string{"`make` failed: no rule"}, Solution: []string{"Changed: `Makefile`"}}
 	}
 	for _, task := range []string{"one", "two"} {
 		if err := os.MkdirAll(home.Task(task), 0o700); err != nil {

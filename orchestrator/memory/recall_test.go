@@ -43,7 +43,8 @@ func TestInterleaveAnswers(t *testing.T) {
 // TestEachOnce: of cards about one topic of one repository the first is shown, unless a later one is believed further.
 func TestEachOnce(t *testing.T) {
 	hit := func(id, topic, repo string, rung recalled.Rung) recalled.Hit {
-		return recalled.Hit{Card: &card.Card{ID: id, Topic: topic, Scope: card.Scope{Repo: repo}}, Trust: recalled.Trust{Rung: rung}}
+		return recalled.Hit{Card: &card.Card{ID: id, Topic: topic, Scope: card.Scope{Repo: repo}},
+			Trust: recalled.Trust{Rung: rung}}
 	}
 	h, v := recalled.Hypothesis, recalled.Verified
 	for _, tt := range []struct {
@@ -69,7 +70,10 @@ func TestEachOnce(t *testing.T) {
 // TestBetter: a card that is believed further is shown before a newer one.
 func TestBetter(t *testing.T) {
 	hit := func(rung recalled.Rung, day int) *recalled.Hit {
-		return &recalled.Hit{Card: &card.Card{Created: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)}, Trust: recalled.Trust{Rung: rung}}
+		return &recalled.Hit{
+			Card:  &card.Card{Created: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)},
+			Trust: recalled.Trust{Rung: rung},
+		}
 	}
 	h, v, r := recalled.Hypothesis, recalled.Verified, recalled.ReviewedRung
 	for _, tt := range []struct {
@@ -80,7 +84,8 @@ func TestBetter(t *testing.T) {
 		{hit(h, 2), hit(h, 1), true}, {hit(h, 1), hit(h, 2), false}, {hit(h, 1), hit(h, 1), false},
 	} {
 		if got := better(tt.a, tt.b); got != tt.want {
-			t.Errorf("%s of %v before %s of %v: %v", tt.a.Trust.Rung, tt.a.Card.Created, tt.b.Trust.Rung, tt.b.Card.Created, got)
+			t.Errorf("%s of %v before %s of %v: %v", tt.a.Trust.Rung, tt.a.Card.Created, tt.b.Trust.Rung,
+				tt.b.Card.Created, got)
 		}
 	}
 }
@@ -115,7 +120,8 @@ func TestReopen(t *testing.T) {
 		t.Errorf("%.80s, %v", text, err)
 	}
 	m.State().Model.EAS = 100
-	if text, err := m.Reopen(5, 0); err != nil || !strings.Contains(text, "These are bytes 0 to 4000 of") || m.recallTokens() != minRecallTokens {
+	if text, err := m.Reopen(5, 0); err != nil || !strings.Contains(text, "These are bytes 0 to 4000 of") ||
+		m.recallTokens() != minRecallTokens {
 		t.Errorf("%.80s, %v", text, err)
 	}
 	if m.State().Model.EAS = 80_000; m.recallTokens() != 10_000 {
@@ -128,9 +134,14 @@ func TestReopen(t *testing.T) {
 
 // TestMask: the tokens after masking are those of the context with each result's line in its place.
 func TestMask(t *testing.T) {
-	m := memoryOf(t, &op.ModelReplied{Text: strings.Repeat("think ", 300), Calls: []op.Call{{ID: "c1", Name: "Bash", Args: "{}"}, {ID: "c2", Name: "Bash", Args: "{}"}}},
-		&op.ToolCalled{Call: "c1", Name: "Bash", Args: "{}"}, &op.ToolReturned{Call: "c1", Name: "Bash", Text: strings.Repeat("long output ", 300)},
-		&op.ToolCalled{Call: "c2", Name: "Bash", Args: "{}"}, &op.ToolReturned{Call: "c2", Name: "Bash", Text: strings.Repeat("more output ", 200)})
+	m := memoryOf(t, &op.ModelReplied{
+		Text:  strings.Repeat("think ", 300),
+		Calls: []op.Call{{ID: "c1", Name: "Bash", Args: "{}"}, {ID: "c2", Name: "Bash", Args: "{}"}},
+	},
+		&op.ToolCalled{Call: "c1", Name: "Bash", Args: "{}"},
+		&op.ToolReturned{Call: "c1", Name: "Bash", Text: strings.Repeat("long output ", 300)},
+		&op.ToolCalled{Call: "c2", Name: "Bash", Args: "{}"},
+		&op.ToolReturned{Call: "c2", Name: "Bash", Text: strings.Repeat("more output ", 200)})
 	before, last := m.State().Context.Tokens, m.State().Last
 	if err := m.Mask(t.Context(), state.Action{Seqs: []uint64{last, last - 2}, Limit: 7, Target: 5, Reason: "window"}); err != nil {
 		t.Fatal(err)
@@ -140,7 +151,8 @@ func TestMask(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := o.Body.(*op.ContextMasked)
-	if b.Before != before || b.After != m.State().Context.Tokens || b.After > before-900 || b.Limit != 7 || b.Target != 5 || b.Why != "window" || len(b.Results) != 2 {
+	if b.Before != before || b.After != m.State().Context.Tokens || b.After > before-900 || b.Limit != 7 ||
+		b.Target != 5 || b.Why != "window" || len(b.Results) != 2 {
 		t.Errorf("recorded %+v; the context has %d tokens, of %d", b, m.State().Context.Tokens, before)
 	}
 	if err := m.Mask(t.Context(), state.Action{Seqs: []uint64{1}}); err == nil {

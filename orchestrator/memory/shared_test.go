@@ -114,7 +114,8 @@ func TestOpenFactsShared(t *testing.T) {
 // neither the stream nor counted the task, as it does where the task ran; and not without the bucket.
 func TestShareTask(t *testing.T) {
 	dir := t.TempDir()
-	b, lesson, met := newBucket(t), lessonCard(nil), lessonCard(func(c *card.Card) { c.ID, c.Topic = "5yq2m5pkd3c7xw6b", "another" })
+	b, lesson, met := newBucket(t), lessonCard(nil),
+		lessonCard(func(c *card.Card) { c.ID, c.Topic = "5yq2m5pkd3c7xw6b", "another" })
 	text := lesson.Hash()
 	open := func(h func(*taskdir.Home), task string, bodies ...op.Body) *Memory {
 		root := t.TempDir()
@@ -140,7 +141,8 @@ func TestShareTask(t *testing.T) {
 		&op.ModelReplied{Calls: []op.Call{{ID: "c1", Name: "Bash", Args: `{"command":"make"}`}}, Finish: "tool_calls"},
 		&op.ToolCalled{Call: "c1", Name: "Bash", Args: `{"command":"make"}`, World: "tree"},
 		&op.ToolReturned{Call: "c1", Name: "Bash", Text: "no rule"},
-		&op.PassDone{Trigger: op.TriggerEnd, Cards: []string{lesson.ID}, Lessons: []string{text}, Paired: []string{text}},
+		&op.PassDone{Trigger: op.TriggerEnd, Cards: []string{lesson.ID}, Lessons: []string{text},
+			Paired: []string{text}},
 	}
 	first := open(func(*taskdir.Home) {}, "t", bodies...)
 	ops, err := first.Ops(op.Range{First: 5, Last: 7})
@@ -148,7 +150,8 @@ func TestShareTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	lesson.SourceTask = "t"
-	lesson.Provenance = card.Provenance{Task: "t", Ranges: []card.Range{{First: 5, Last: 7}}, EvidenceHash: anamnesis.EvidenceHash(ops)}
+	lesson.Provenance = card.Provenance{Task: "t", Ranges: []card.Range{{First: 5, Last: 7}},
+		EvidenceHash: anamnesis.EvidenceHash(ops)}
 	put(first)
 	shares(&first.Home)
 	if err := first.CountTask(); err != nil {
@@ -169,7 +172,8 @@ func TestShareTask(t *testing.T) {
 		t.Fatalf("shared: %q, %v", names, err)
 	}
 	var o Shared
-	if data, err := b.Get(t.Context(), names[0]); err != nil || json.Unmarshal(data, &o) != nil || o.V != SharedVersion || o.Facts.ID != "t" {
+	if data, err := b.Get(t.Context(), names[0]); err != nil || json.Unmarshal(data, &o) != nil ||
+		o.V != SharedVersion || o.Facts.ID != "t" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	whole := evidence{Derived: true, Paired: true, Ran: true, World: "tree"}

@@ -32,7 +32,10 @@ func memoryOf(t *testing.T, bodies ...op.Body) *Memory {
 }
 
 func lessonCard(change func(*card.Card)) *card.Card {
-	c := &card.Card{ID: "4yq2m5pkd3c7xw6a", Topic: "topic", State: card.Draft, Issue: []string{"`make` failed: no rule"}, Solution: []string{"Write one."}}
+	c := &card.Card{
+		ID: "4yq2m5pkd3c7xw6a", Topic: "topic", State: card.Draft, Issue: []string{"`make` failed: no rule"},
+		Solution: []string{"Write one."},
+	}
 	if change != nil {
 		change(c)
 	}
@@ -90,12 +93,18 @@ func TestEvidenceOf(t *testing.T) {
 		&op.ModelReplied{Calls: []op.Call{{ID: "c1", Name: "Bash", Args: `{"command":"make"}`}}, Finish: "tool_calls"},
 		&op.ToolCalled{Call: "c1", Name: "Bash", Args: `{"command":"make"}`, World: "tree"},
 		&op.ToolReturned{Call: "c1", Name: "Bash", Text: "no rule"},
-		&op.PassDone{Trigger: op.TriggerEnd, Cards: []string{"4yq2m5pkd3c7xw6a"}, Lessons: []string{text}, Paired: []string{text}})
+		&op.PassDone{
+			Trigger: op.TriggerEnd, Cards: []string{"4yq2m5pkd3c7xw6a"}, Lessons: []string{text},
+			Paired: []string{text},
+		})
 	ops, err := m.Ops(op.Range{First: 5, Last: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := card.Provenance{Task: "t", Ranges: []card.Range{{First: 6, Last: 7}, {First: 5, Last: 5}}, EvidenceHash: anamnesis.EvidenceHash(ops)}
+	named := card.Provenance{
+		Task: "t", Ranges: []card.Range{{First: 6, Last: 7}, {First: 5, Last: 5}},
+		EvidenceHash: anamnesis.EvidenceHash(ops),
+	}
 	whole := evidence{Derived: true, Paired: true, Ran: true, World: "tree"}
 	for name, tt := range map[string]struct {
 		change func(*card.Card)
@@ -215,7 +224,8 @@ func TestNamedIn(t *testing.T) {
 			t.Errorf("%q names %s, want %s", text, got, want)
 		}
 	}
-	if got, want := errorOf("`make` failed: no rule"), errorOf("no rule"); got != want || got == errorOf("`make` failed") {
+	if got, want := errorOf("`make` failed: no rule"), errorOf("no rule"); got != want ||
+		got == errorOf("`make` failed") {
 		t.Errorf("errors %q and %q", got, want)
 	}
 }
@@ -223,7 +233,8 @@ func TestNamedIn(t *testing.T) {
 // TestLineage: what a task was shown includes what the tasks of those cards had been shown, each once.
 func TestLineage(t *testing.T) {
 	ids := []string{"4yq2m5pkd3c7xw6a", "5yq2m5pkd3c7xw6b", "6yq2m5pkd3c7xw6c"}
-	m := memoryOf(t, &op.CardsRecalled{Why: recallStart, Text: "cards", Cards: []op.CardRef{{ID: ids[0]}, {ID: ids[1]}}})
+	m := memoryOf(t,
+		&op.CardsRecalled{Why: recallStart, Text: "cards", Cards: []op.CardRef{{ID: ids[0]}, {ID: ids[1]}}})
 	if _, _, err := m.cards.Put(t.Context(), lessonCard(func(c *card.Card) { c.Provenance.Shown = []string{ids[1], ids[2]} })); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,8 @@ func TestFinishing(t *testing.T) {
 			cancel(tt.cause)
 			<-calling.Done()
 			if took := time.Since(begun); took != tt.want || !errors.Is(context.Cause(calling), context.Cause(ctx)) {
-				t.Errorf("%v with %v: ended after %v with %v, want %v", tt.cause, tt.grace, took, context.Cause(calling), tt.want)
+				t.Errorf("%v with %v: ended after %v with %v, want %v", tt.cause, tt.grace, took,
+					context.Cause(calling), tt.want)
 			}
 		})
 	}

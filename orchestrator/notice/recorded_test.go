@@ -38,7 +38,8 @@ type recorded struct {
 }
 
 // TestRecordedJumps: jumps drawn from recorded runs, back from a failed call. What lies outside the directory takes at
-// most 5 % of the tokens of block and notice. With -v, and ANAMNESIS_SHOW set to a number, it prints so many of each source.
+// most 5 % of the tokens of block and notice. With -v, and ANAMNESIS_SHOW set to a number, it prints so many of each
+// source.
 func TestRecordedJumps(t *testing.T) {
 	dir := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
 	if _, err := os.Stat(filepath.Join(dir, "runs")); err != nil {
@@ -79,13 +80,15 @@ func TestRecordedJumps(t *testing.T) {
 			span := slices.DeleteFunc(ops, func(o op.Op) bool { return o.Step <= to || o.Step > from })
 			ranges := []op.Range{{First: span[0].Seq, Last: span[len(span)-1].Seq}}
 			res, err := anamnesis.Pass(t.Context(), nil, anamnesis.Request{
-				Task: runs[i].ID, JumpSeq: ranges[0].Last, From: from, To: to, Reason: reason, Told: true, Starts: []int{to}, WorldDir: world,
+				Task: runs[i].ID, JumpSeq: ranges[0].Last, From: from, To: to, Reason: reason, Told: true,
+				Starts: []int{to}, WorldDir: world,
 				Count: counter.Count, EAS: eas, Ops: span, Ranges: ranges, Now: time.Now(),
 			}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := notice.Jump(world, op.JumpIntended{From: from, To: to, Reason: reason, Discarded: ranges, Backward: true}, &op.JumpDone{Compacted: true}, nil, span, nil, nil, fmt.Sprint("0-", from))
+			text := notice.Jump(world, op.JumpIntended{From: from, To: to, Reason: reason, Discarded: ranges,
+				Backward: true}, &op.JumpDone{Compacted: true}, nil, span, nil, nil, fmt.Sprint("0-", from))
 			_, list, _ := strings.Cut(text, "\nOutside the directory, and not undone:")
 			list, _, _ = strings.Cut(list, "\nThe steps you left")
 			outside, total = outside+counter.Count(list), total+counter.Count(res.Block)+counter.Count(text)
@@ -94,7 +97,8 @@ func TestRecordedJumps(t *testing.T) {
 			}
 		}
 		share := 100 * float64(outside) / float64(max(total, 1))
-		t.Logf("%s, EAS %d: %d jumps, %d tokens each, %.1f %% outside the directory", source, eas, jumps, total/max(jumps, 1), share)
+		t.Logf("%s, EAS %d: %d jumps, %d tokens each, %.1f %% outside the directory", source, eas, jumps,
+			total/max(jumps, 1), share)
 		if jumps < 60 || share > 5 {
 			t.Errorf("%s, EAS %d: %.1f %% of %d jumps", source, eas, share, jumps)
 		}
@@ -138,7 +142,8 @@ func operations(r *recorded, world string) (ops []op.Op, failed []int, words map
 		switch m.Role {
 		case "assistant":
 			step++
-			words[step] = strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(m.Content), "DISCUSSION")), "THOUGHT: ")
+			words[step] = strings.TrimPrefix(
+				strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(m.Content), "DISCUSSION")), "THOUGHT: ")
 			reply := &op.ModelReplied{Text: words[step], Finish: "tool_calls"}
 			add(reply)
 			for _, c := range m.ToolCalls {

@@ -24,7 +24,10 @@ func says(text string, words ...string) bool {
 
 // TestChanged: the model is told whose a change is, as far as it is known, and of what kind.
 func TestChanged(t *testing.T) {
-	changes := []worldstate.Change{{Path: "n", Kind: worldstate.Added}, {Path: "m", Kind: worldstate.Mode}, {Path: "d", Kind: worldstate.Deleted}}
+	changes := []worldstate.Change{
+		{Path: "n", Kind: worldstate.Added}, {Path: "m", Kind: worldstate.Mode},
+		{Path: "d", Kind: worldstate.Deleted},
+	}
 	for _, tt := range []struct {
 		by     string
 		list   []worldstate.Change
@@ -120,7 +123,8 @@ func TestOutline(t *testing.T) {
 	}
 	for from, want := range map[int]string{0: "and 2 more steps\n", 1: "and 1 more steps\n", 2: ""} {
 		got := Outline(s, from)
-		if rest := got[strings.LastIndex(got[:len(got)-1], "\n")+1:]; strings.HasPrefix(rest, "and") != (want != "") || want != "" && rest != want {
+		if rest := got[strings.LastIndex(got[:len(got)-1], "\n")+1:]; strings.HasPrefix(rest, "and") != (want != "") ||
+			want != "" && rest != want {
 			t.Errorf("from step %d ends with %q, want %q", from, rest, want)
 		}
 	}
@@ -201,13 +205,17 @@ func TestLists(t *testing.T) {
 	}
 
 	changes := []worldstate.Change{{Path: "gone"}, {Path: "here", New: new(worldstate.Side)}}
-	if got := fmt.Sprint(Deleted(changes), Paths(changes), len(changes)); got != "[gone] [gone here] 2" || Deleted(nil) == nil {
+	if got := fmt.Sprint(Deleted(changes), Paths(changes), len(changes)); got != "[gone] [gone here] 2" ||
+		Deleted(nil) == nil {
 		t.Errorf("deleted and changed: %s", got)
 	}
 	if got := WordsOf(nil, nil, "lead", countWords); got != "" {
 		t.Errorf("no words: %q", got)
 	}
-	ops := []op.Op{{Seq: 1, Body: &op.UserSaid{}}, {Seq: 2, Body: &op.UserSaid{Text: "go", Source: "steer"}}, {Seq: 3, Body: &op.ModelReplied{Text: "x"}}}
+	ops := []op.Op{
+		{Seq: 1, Body: &op.UserSaid{}}, {Seq: 2, Body: &op.UserSaid{Text: "go", Source: "steer"}},
+		{Seq: 3, Body: &op.ModelReplied{Text: "x"}},
+	}
 	if got := WordsOf(ops, nil, "lead", countWords); got != "lead\n- op 2 (steer): go" {
 		t.Errorf("words: %q", got)
 	}
@@ -218,7 +226,8 @@ func TestNewMarkWord(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 50 {
 		word := NewMarkWord()
-		if len(word) != MarkWordLength || strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLower(r) }) || seen[word] {
+		if len(word) != MarkWordLength ||
+			strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLower(r) }) || seen[word] {
 			t.Fatalf("%q after %d others", word, len(seen))
 		}
 		seen[word] = true

@@ -38,12 +38,13 @@ turns:
 // TestAnswerByEdit: a call that the user edited is asked about again, and the model is shown what ran.
 func TestAnswerByEdit(t *testing.T) {
 	var asked []string
-	o := Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
-		if asked = append(asked, notice.BashCommand("Bash", q.Args)); len(asked) == 1 {
-			return gate.Answer{Args: `{"command":"echo second"}`}
-		}
-		return gate.Answer{Allow: true}
-	}}}
+	o := Options{Guards: Guards{Approval: "ask"},
+		Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
+			if asked = append(asked, notice.BashCommand("Bash", q.Args)); len(asked) == 1 {
+				return gate.Answer{Args: `{"command":"echo second"}`}
+			}
+			return gate.Answer{Allow: true}
+		}}}
 	task, _ := newTask(t, `
 turns:
   - calls: [{name: Bash, arguments: {command: echo first}}]
@@ -51,7 +52,8 @@ turns:
       - {on: any, contains: 'The user edited this call before it ran. What ran has these arguments: {"command":"echo second"}'}
     reply: done
 `, o)
-	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" || !slices.Equal(asked, []string{"echo first", "echo second"}) {
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" ||
+		!slices.Equal(asked, []string{"echo first", "echo second"}) {
 		t.Errorf("%+v, %v, asked about %q", out, err, asked)
 	}
 }
@@ -65,14 +67,15 @@ func TestAnswerByPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []string
-	o := Options{Guards: Guards{Approval: "ask", Rules: rules}, Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
-		var like []string
-		for _, r := range q.Like {
-			like = append(like, r.String())
-		}
-		asked = append(asked, strings.TrimSpace(notice.BashCommand("Bash", q.Args)+" "+strings.Join(like, " ")))
-		return gate.Answer{Allow: true, Like: len(q.Like) > 0}
-	}}}
+	o := Options{Guards: Guards{Approval: "ask", Rules: rules},
+		Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
+			var like []string
+			for _, r := range q.Like {
+				like = append(like, r.String())
+			}
+			asked = append(asked, strings.TrimSpace(notice.BashCommand("Bash", q.Args)+" "+strings.Join(like, " ")))
+			return gate.Answer{Allow: true, Like: len(q.Like) > 0}
+		}}}
 	task, h := newTask(t, `
 turns:
   - calls:
@@ -97,10 +100,11 @@ turns:
 // TestHopelessEdit: no user is asked about an edit that cannot be made. It fails with the reason.
 func TestHopelessEdit(t *testing.T) {
 	var asked []string
-	o := Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
-		asked = append(asked, q.Args)
-		return gate.Answer{Allow: true}
-	}}}
+	o := Options{Guards: Guards{Approval: "ask"},
+		Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
+			asked = append(asked, q.Args)
+			return gate.Answer{Allow: true}
+		}}}
 	task, _ := newTask(t, `
 turns:
   - calls: [{name: StrReplaceFile, arguments: {path: gone.txt, old: a, new: b}}]

@@ -43,7 +43,9 @@ func halfMoved(t *testing.T, intend func(from, to string) []op.Body) *Task {
 
 func restoreTo1(overwrite bool) func(from, to string) []op.Body {
 	return func(from, to string) []op.Body {
-		return []op.Body{&op.RestoreIntended{FromCommit: from, ToCommit: to, ToStep: 1, By: op.ByUser, Overwrite: overwrite}}
+		return []op.Body{
+			&op.RestoreIntended{FromCommit: from, ToCommit: to, ToStep: 1, By: op.ByUser, Overwrite: overwrite},
+		}
 	}
 }
 
@@ -51,7 +53,10 @@ func jumpTo1(overwrite bool) func(from, to string) []op.Body {
 	return func(from, to string) []op.Body {
 		return []op.Body{
 			&op.JumpRequested{To: 1, By: op.ByUser, Overwrite: overwrite},
-			&op.JumpIntended{From: 2, To: 1, By: op.ByUser, FromCommit: from, ToCommit: to, Base: from, Backward: true, Overwrite: overwrite},
+			&op.JumpIntended{
+				From: 2, To: 1, By: op.ByUser, FromCommit: from, ToCommit: to, Base: from, Backward: true,
+				Overwrite: overwrite,
+			},
 		}
 	}
 }

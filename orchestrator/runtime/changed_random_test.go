@@ -96,7 +96,8 @@ func (m *beside) Name() string { return "beside" }
 // Ask implements model.Model: the user works while the agent thinks.
 func (m *beside) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
 	if r.Purpose != model.PurposeStep {
-		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: fmt.Errorf("nobody answers a %s request", r.Purpose)}
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1,
+			Err: fmt.Errorf("nobody answers a %s request", r.Purpose)}
 	}
 	m.user()
 	if m.left--; m.left <= 0 {
@@ -114,7 +115,8 @@ func (m *beside) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (m
 		add("ReadFile", fmt.Sprintf(`{"path":"missing%d"}`, m.clock))
 	default:
 		for range 1 + m.rng.IntN(3) {
-			add("WriteFile", fmt.Sprintf(`{"path":%q,"content":"agent %d"}`, besidePaths[m.rng.IntN(len(besidePaths))], m.clock))
+			add("WriteFile",
+				fmt.Sprintf(`{"path":%q,"content":"agent %d"}`, besidePaths[m.rng.IntN(len(besidePaths))], m.clock))
 		}
 	}
 	for _, c := range calls {
@@ -151,7 +153,10 @@ func TestUserBesideAgent(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := &beside{t: t, rng: rand.New(rand.NewPCG(uint64(seed), 7)), files: map[string]string{}, jumps: map[int]int{}, calls: map[string]op.Call{}}
+			m := &beside{
+				t: t, rng: rand.New(rand.NewPCG(uint64(seed), 7)), files: map[string]string{}, jumps: map[int]int{},
+				calls: map[string]op.Call{},
+			}
 			opts := Options{
 				Guards: Guards{Approval: "ask", RunUndone: true}, Limits: state.Limits{Limits: op.Limits{Steps: 10000}},
 				Callbacks: Callbacks{Op: m.event, Approve: func(context.Context, gate.Question) gate.Answer {

@@ -150,7 +150,8 @@ func TestConflict(t *testing.T) {
 	if got := filesOf(t, task.Place.Dir); len(got) != 1 || got["notes"] != "theirs" {
 		t.Errorf("after the jump: %q", got)
 	}
-	if strings.Join(done.Conflicts, " ") != "deleted notes" || !strings.Contains(done.Notice, "the user's version stands: deleted, notes.") {
+	if strings.Join(done.Conflicts, " ") != "deleted notes" ||
+		!strings.Contains(done.Notice, "the user's version stands: deleted, notes.") {
 		t.Errorf("jump.done: %q, %s", done.Conflicts, done.Notice)
 	}
 	if _, err := task.JumpNow(t.Context(), op.JumpRequested{To: 2}, &op.TaskResumed{}); err != nil {
@@ -226,7 +227,8 @@ func TestManyUserEdits(t *testing.T) {
 		switch b := o.Body.(type) {
 		case *op.WorldChanged:
 			if b.NChanged != 300 || len(b.Changed) != notice.MaxListed || len(b.Notice) > 1000 {
-				t.Errorf("world.changed names %d of %d paths, and %d bytes of notice", len(b.Changed), b.NChanged, len(b.Notice))
+				t.Errorf("world.changed names %d of %d paths, and %d bytes of notice", len(b.Changed), b.NChanged,
+					len(b.Notice))
 			}
 		case *op.JumpDone:
 			if b.NKept != 300 || len(b.Kept) != notice.MaxListed {

@@ -44,7 +44,8 @@ func TestExamineForeignStream(t *testing.T) {
 	rewrite(t, h.Task("t"), again, 0)
 	replaceOps(t, h, again)
 	d, err := inspect.Examine(t.Context(), h, "t")
-	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].String(), "it is not the operation commit") {
+	if err != nil || !d.Has(opstream.SeverityCorrupt) ||
+		!strings.Contains(d.Findings[0].String(), "it is not the operation commit") {
 		t.Errorf("diagnosis %+v, %v", d, err)
 	}
 	// A task that was begun later under the same name is not blamed for the
@@ -66,7 +67,8 @@ func rewrite(t *testing.T, from, to string, by time.Duration) {
 	}
 	defer r.Close()
 	var now time.Time
-	log, err := opstream.Open(to, &opstream.Options{SealAfter: -1, Now: func() time.Time { return now.Add(by + time.Microsecond) }})
+	log, err := opstream.Open(to,
+		&opstream.Options{SealAfter: -1, Now: func() time.Time { return now.Add(by + time.Microsecond) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,8 @@ func TestExamineFinds(t *testing.T) {
 	}
 	_, err = log.Append(t.Context(), opstream.Entry{Kind: "user.said", Body: []byte(`{"text":7}`)})
 	if err == nil {
-		_, err = log.Append(t.Context(), opstream.Entry{Kind: "user.said", Body: []byte(`{"text":"[redacted:x:abcdef]"}`)})
+		_, err = log.Append(t.Context(),
+			opstream.Entry{Kind: "user.said", Body: []byte(`{"text":"[redacted:x:abcdef]"}`)})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +169,8 @@ func TestExamineAfterAClockJump(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := inspect.Examine(t.Context(), h, "t")
-	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(fmt.Sprint(d.Findings), "the end of the stream is lost") {
+	if err != nil || !d.Has(opstream.SeverityCorrupt) ||
+		!strings.Contains(fmt.Sprint(d.Findings), "the end of the stream is lost") {
 		t.Errorf("without its end: %+v, %v", d, err)
 	}
 }
@@ -183,7 +187,8 @@ func TestExplainAt(t *testing.T) {
 	for seq := range st.Last {
 		x, messages, err := inspect.ExplainAt(h, "t", seq+1)
 		if err != nil || x.Op != seq+1 || len(x.Messages) != len(messages) {
-			t.Fatalf("op %d: explained up to op %d, %d messages of %d, %v", seq+1, x.Op, len(x.Messages), len(messages), err)
+			t.Fatalf("op %d: explained up to op %d, %d messages of %d, %v", seq+1, x.Op, len(x.Messages),
+				len(messages), err)
 		}
 		sizes = append(sizes, len(messages))
 	}

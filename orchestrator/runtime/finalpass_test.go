@@ -17,8 +17,10 @@ func TestFinalPassCalls(t *testing.T) {
 	var words strings.Builder
 	words.WriteString("turns:\n")
 	for i := range 6 {
-		fmt.Fprintf(&words, "  - calls: [{name: Bash, arguments: {command: \"seq %d0001 %d0200; exit 1\"}}]\n", i+1, i+1)
-		fmt.Fprintf(&words, "  - calls: [{name: jump_to_step, arguments: {step_id: %d, reason: path %d is wrong}}]\n", i/2*5, i+1)
+		fmt.Fprintf(&words,
+			"  - calls: [{name: Bash, arguments: {command: \"seq %d0001 %d0200; exit 1\"}}]\n", i+1, i+1)
+		fmt.Fprintf(&words,
+			"  - calls: [{name: jump_to_step, arguments: {step_id: %d, reason: path %d is wrong}}]\n", i/2*5, i+1)
 		if i%2 == 1 { // what is kept makes a step to go back to
 			words.WriteString("  - calls: [{name: Bash, arguments: {command: pwd}}]\n")
 		}
@@ -37,7 +39,8 @@ func TestFinalPassCalls(t *testing.T) {
 	if out, err := task.Run(t.Context()); err != nil || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if len(passes) != 1 || passes[0].Trigger != op.TriggerEnd || passes[0].Calls != 4 || !strings.Contains(passes[0].Fallback, "no call was left") {
+	if len(passes) != 1 || passes[0].Trigger != op.TriggerEnd || passes[0].Calls != 4 ||
+		!strings.Contains(passes[0].Fallback, "no call was left") {
 		for _, p := range passes {
 			t.Logf("%s: %d calls; %s", p.Trigger, p.Calls, p.Fallback)
 		}
@@ -49,7 +52,8 @@ func TestFinalPassCalls(t *testing.T) {
 // steps unread; the next answer may have another.
 func TestFinalPassOnce(t *testing.T) {
 	answer := func(step string) string {
-		return "model.asked " + step + " {\"last_seq\":99}\nmodel.replied " + step + " {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved " + step + " {\"parent\":0,\"commit\":\"c\"}\n"
+		return "model.asked " + step + " {\"last_seq\":99}\nmodel.replied " + step +
+			" {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved " + step + " {\"parent\":0,\"commit\":\"c\"}\n"
 	}
 	left := optest.Stepped + optest.JumpBack("2") + "cards.recalled 2 {\"why\":\"jump\"}\n" + answer("2")
 	pass := "pass.begun 3 {\"trigger\":\"end\"}\n"

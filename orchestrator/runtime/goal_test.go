@@ -56,9 +56,17 @@ func plantRegression(t *testing.T, steps, bad int) {
 		if i == bad {
 			name, text = "lib", "bad"
 		}
-		p.answers = append(p.answers, model.Reply{Finish: "tool_calls", Calls: []op.Call{{ID: fmt.Sprint("c", i), Name: "WriteFile", Args: fmt.Sprintf(`{"path":%q,"content":%q}`, name, text)}}})
+		p.answers = append(p.answers, model.Reply{
+			Finish: "tool_calls",
+			Calls: []op.Call{
+				{ID: fmt.Sprint("c", i), Name: "WriteFile", Args: fmt.Sprintf(`{"path":%q,"content":%q}`, name, text)},
+			},
+		})
 	}
-	p.answers = append(p.answers, says("Done."), model.Reply{Finish: "tool_calls", Calls: []op.Call{{ID: "last", Name: "WriteFile", Args: `{"path":"lib","content":"good"}`}}}, says("Mended."))
+	p.answers = append(p.answers, says("Done."), model.Reply{
+		Finish: "tool_calls",
+		Calls:  []op.Call{{ID: "last", Name: "WriteFile", Args: `{"path":"lib","content":"good"}`}},
+	}, says("Mended."))
 	task.opts.Model = &slowly{p, task}
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "done" || out.Answer != "Mended." {
@@ -74,7 +82,8 @@ func plantRegression(t *testing.T, steps, bad int) {
 			broke = append(broke, b.Broke)
 		}
 	}
-	if len(broke) != 1 || broke[0].Step != bad || broke[0].Good != bad-1 || !slices.Equal(broke[0].Changed, []string{"lib"}) || broke[0].Probes > 5 {
+	if len(broke) != 1 || broke[0].Step != bad || broke[0].Good != bad-1 ||
+		!slices.Equal(broke[0].Changed, []string{"lib"}) || broke[0].Probes > 5 {
 		t.Errorf("%+v; want step %d of %d in 5 probes", broke, bad, steps)
 	}
 	for _, gone := range []string{filepath.Join(h.Task("t"), "check", "earlier"), filepath.Join(h.Task("t"), "check", "scratch"), filepath.Join(task.Place.Dir, "deps", "two")} {

@@ -18,14 +18,15 @@ import (
 
 // waits is a job that prints its name and runs until it is ended.
 func waits(name string) tool.JobStart {
-	return tool.JobStart{Call: "c", Command: name, Timeout: time.Hour, Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
-		if err := started(op.ToolStarted{}); err != nil {
-			return tool.JobEnd{}, err
-		}
-		_, _ = io.WriteString(out, name)
-		<-ctx.Done()
-		return tool.JobEnd{Exit: 143}, ctx.Err()
-	}}
+	return tool.JobStart{Call: "c", Command: name, Timeout: time.Hour,
+		Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
+			if err := started(op.ToolStarted{}); err != nil {
+				return tool.JobEnd{}, err
+			}
+			_, _ = io.WriteString(out, name)
+			<-ctx.Done()
+			return tool.JobEnd{Exit: 143}, ctx.Err()
+		}}
 }
 
 func TestJobLimits(t *testing.T) {
@@ -45,8 +46,10 @@ func TestJobLimits(t *testing.T) {
 	if err != nil || id != "bg_17" {
 		t.Errorf("after one was ended: %s, %v", id, err)
 	}
-	if err := task.Ledger.ApplyQueued(); err != nil || len(task.Ledger.State().Jobs.Running) != jobs.Max || task.Ledger.State().Jobs.Begun != jobs.Max+1 {
-		t.Errorf("the state has %d of %d: %v", len(task.Ledger.State().Jobs.Running), task.Ledger.State().Jobs.Begun, err)
+	if err := task.Ledger.ApplyQueued(); err != nil || len(task.Ledger.State().Jobs.Running) != jobs.Max ||
+		task.Ledger.State().Jobs.Begun != jobs.Max+1 {
+		t.Errorf("the state has %d of %d: %v", len(task.Ledger.State().Jobs.Running),
+			task.Ledger.State().Jobs.Begun, err)
 	}
 }
 
@@ -60,7 +63,8 @@ func TestJobThatCannotBegin(t *testing.T) {
 	if _, err := task.features.jobs.Begin(s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}
-	if err := task.Ledger.ApplyQueued(); err != nil || strings.Contains(task.Ledger.State().Context.Chat()[0].Text, "[background") {
+	if err := task.Ledger.ApplyQueued(); err != nil ||
+		strings.Contains(task.Ledger.State().Context.Chat()[0].Text, "[background") {
 		t.Errorf("the model is told of it: %v", err)
 	}
 	if l, err := task.features.jobs.List(); err != nil || len(l) != 0 {
@@ -91,7 +95,10 @@ func TestJobOutput(t *testing.T) {
 		n    int
 		want string
 		next int64
-	}{{0, 4, "0123", 4}, {-4, 100, "cdef", jobs.MaxBytes}, {jobs.MaxBytes + 5, 10, "", jobs.MaxBytes}, {-1 << 40, 2, "01", 2}} {
+	}{
+		{0, 4, "0123", 4}, {-4, 100, "cdef", jobs.MaxBytes}, {jobs.MaxBytes + 5, 10, "", jobs.MaxBytes},
+		{-1 << 40, 2, "01", 2},
+	} {
 		out, err := task.features.jobs.Output(id, tc.from, tc.n)
 		if err != nil || out.Text != tc.want || out.Next != tc.next || out.Dropped != 1<<20 {
 			t.Errorf("from %d: %q, next %d, dropped %d, %v", tc.from, out.Text, out.Next, out.Dropped, err)
@@ -112,7 +119,8 @@ func TestLostJobs(t *testing.T) {
 	}
 	told := 0
 	for _, m := range task.Ledger.State().Context.Chat() {
-		told += strings.Count(m.Text, "[background "+task.Ledger.State().Opened.Mark+"] bg_9 (serve) was ended when the program stopped")
+		told += strings.Count(m.Text,
+			"[background "+task.Ledger.State().Opened.Mark+"] bg_9 (serve) was ended when the program stopped")
 	}
 	if told != 1 || task.Ledger.State().Jobs.Running != nil {
 		t.Errorf("told %d times, jobs %v", told, task.Ledger.State().Jobs.Running)

@@ -38,7 +38,8 @@ func TestPassWithoutItsJump(t *testing.T) {
 	} {
 		s := optest.Fold(t, state.Fold, optest.Parse(t, passing+then))
 		text := string(optest.Render(s.Context.Chat()))
-		if !strings.Contains(text, "Mind the tabs.") || !strings.Contains(text, "a long output") || strings.Contains(text, "[ANAMNESIS_BLOCK]") {
+		if !strings.Contains(text, "Mind the tabs.") || !strings.Contains(text, "a long output") ||
+			strings.Contains(text, "[ANAMNESIS_BLOCK]") {
 			t.Errorf("%s: the pass took effect without its jump:\n%s", name, text)
 		}
 		if s.Steps.At(1).Compacted || s.Totals.Blocks != 0 {
@@ -53,7 +54,8 @@ jump.done 2 {"from":1,"to":0,"words":"What the user said: Mind the tabs."}
 `))
 
 	text := string(optest.Render(done.Context.Chat()))
-	if strings.Contains(text, "a long output") || !strings.Contains(text, "[ANAMNESIS_BLOCK]") || !strings.Contains(text, "Mind the tabs.") {
+	if strings.Contains(text, "a long output") || !strings.Contains(text, "[ANAMNESIS_BLOCK]") ||
+		!strings.Contains(text, "Mind the tabs.") {
 		t.Errorf("the jump was made and its pass has no effect:\n%s", text)
 	}
 }
@@ -61,8 +63,9 @@ jump.done 2 {"from":1,"to":0,"words":"What the user said: Mind the tabs."}
 // TestSealInsideAJump: the log's own lines belong to an ended step's number
 // and not to its range; the step is compacted all the same.
 func TestSealInsideAJump(t *testing.T) {
-	s := optest.Fold(t, state.Fold, optest.Parse(t, strings.Replace(passing, "pass.done", "log.sealed 1 {}\npass.done", 1)+
-		"log.sealed 1 {}\njump.intended 2 {\"from\":1,\"to\":0}\n"))
+	s := optest.Fold(t, state.Fold,
+		optest.Parse(t, strings.Replace(passing, "pass.done", "log.sealed 1 {}\npass.done", 1)+
+			"log.sealed 1 {}\njump.intended 2 {\"from\":1,\"to\":0}\n"))
 
 	if !s.Steps.At(1).Compacted || s.Steps.At(1).Last != 10 {
 		t.Errorf("step 1: %+v, want compacted and ending with op 10", s.Steps.At(1))
@@ -87,7 +90,8 @@ jump.done 4 {"from":3,"to":2}
 `))
 
 	text := string(optest.Render(s.Context.Chat()))
-	first, live, second := strings.Index(text, "[ANAMNESIS_BLOCK]"), strings.Index(text, "live"), strings.Index(text, "[SECOND BLOCK]")
+	first, live, second := strings.Index(text, "[ANAMNESIS_BLOCK]"), strings.Index(text, "live"), strings.Index(text,
+		"[SECOND BLOCK]")
 	if first < 0 || first > live || live > second || strings.Contains(text, "left") {
 		t.Errorf("the blocks are not at their spans' places:\n%s", text)
 	}
@@ -150,7 +154,8 @@ func TestTwoLinesOneJump(t *testing.T) {
 			t.Errorf("killed %v: the blocks say\n%s", killed, blocks)
 		}
 		if out.Answer != "Done." || task.Ledger.State().Totals.Blocks != 2 || passes != 2 {
-			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out, task.Ledger.State().Totals.Blocks, passes)
+			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out,
+				task.Ledger.State().Totals.Blocks, passes)
 		}
 	}
 }
@@ -191,7 +196,8 @@ func TestRefusalIsOneWrite(t *testing.T) {
 // TestJumpAfterTheTurn: a jump that was accepted when the turn had ended is
 // still to be made, and says so.
 func TestJumpAfterTheTurn(t *testing.T) {
-	task, _ := newTask(t, "turns:\n  - calls: [{name: WriteFile, arguments: {path: a, content: one}}]\n  - reply: Done.\n", Options{})
+	task, _ := newTask(t,
+		"turns:\n  - calls: [{name: WriteFile, arguments: {path: a, content: one}}]\n  - reply: Done.\n", Options{})
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
@@ -320,7 +326,8 @@ func TestCumulativeRule(t *testing.T) {
 		if b, ok := o.Body.(*op.PassDone); ok {
 			triggers = append(triggers, b.Trigger)
 			if b.RangeTokens > 4000 {
-				t.Errorf("the span over %v has %d tokens, more than the EAS: it says nothing about the sum", b.Ranges, b.RangeTokens)
+				t.Errorf("the span over %v has %d tokens, more than the EAS: it says nothing about the sum", b.Ranges,
+					b.RangeTokens)
 			}
 		}
 	}
@@ -339,7 +346,8 @@ func TestCumulativeRule(t *testing.T) {
 func TestWhatASpanWeighs(t *testing.T) {
 	const masked = `context.masked 1 {"results":[{"seq":9,"line":"op 9","tok":1}]}
 `
-	plain, less := optest.Parse(t, passing), optest.Parse(t, strings.Replace(passing, "world.saved", masked+"world.saved", 1))
+	plain, less := optest.Parse(t, passing), optest.Parse(t,
+		strings.Replace(passing, "world.saved", masked+"world.saved", 1))
 	weight, words := 0, 0
 	for _, o := range plain[4:10] {
 		weight += o.Tok

@@ -25,14 +25,16 @@ func TestLedger(t *testing.T) {
 			}
 			t.Parallel()
 			const approaches, steps = 12, 300
-			task, _ := newTask(t, "turns:\n  - reply: x\n", Options{Limits: state.Limits{Limits: op.Limits{Steps: 2 * steps}}})
+			task, _ := newTask(t, "turns:\n  - reply: x\n",
+				Options{Limits: state.Limits{Limits: op.Limits{Steps: 2 * steps}}})
 			task.Ledger.State().Model.EAS = eas
 			task.Ledger.State().Model.Window = 2 * eas
 			p := &provider{}
 			n := 0 // replies so far, which are steps
 			calls := func(name, args string) {
 				n++
-				p.answers = append(p.answers, model.Reply{Finish: "tool_calls", Calls: []op.Call{{ID: fmt.Sprint("c", n), Name: name, Args: args}}})
+				p.answers = append(p.answers, model.Reply{Finish: "tool_calls",
+					Calls: []op.Call{{ID: fmt.Sprint("c", n), Name: name, Args: args}}})
 			}
 			jumps := 0
 			for i := range approaches {
@@ -44,9 +46,11 @@ func TestLedger(t *testing.T) {
 					calls("WriteFile", fmt.Sprintf(`{"path":"good%d_%d","content":"x"}`, i, try))
 					base := n
 					for n < base+steps/18-2 {
-						calls("Think", fmt.Sprintf(`{"thought":"step %d: %s"}`, n, strings.Repeat(fmt.Sprintf("what if part %d is wrong; ", n), eas/80)))
+						calls("Think", fmt.Sprintf(`{"thought":"step %d: %s"}`, n,
+							strings.Repeat(fmt.Sprintf("what if part %d is wrong; ", n), eas/80)))
 					}
-					calls("jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"approach-%02d with the parser does not hold: the dates are ambiguous, so read the locale first"}`, base, i))
+					calls("jump_to_step",
+						fmt.Sprintf(`{"step_id":%d,"reason":"approach-%02d with the parser does not hold: the dates are ambiguous, so read the locale first"}`, base, i))
 					jumps++
 				}
 			}
@@ -68,7 +72,8 @@ func TestLedger(t *testing.T) {
 					t.Errorf("approach %d is not named in the last request of %d bytes", i, last.Len())
 				}
 			}
-			t.Logf("EAS %d: %d steps, %d passes, the last request has %d bytes", eas, n, task.Ledger.State().Totals.Passes, last.Len())
+			t.Logf("EAS %d: %d steps, %d passes, the last request has %d bytes", eas, n,
+				task.Ledger.State().Totals.Passes, last.Len())
 		})
 	}
 }
@@ -89,7 +94,8 @@ turns:
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if why := task.Ledger.State().Steps.At(3).LeftBy; why != learned+" – it needs dates.txt – tried: Bash(echo 'error: no dates.txt' >&2; exit 2)" {
+	if why := task.Ledger.State().Steps.At(3).LeftBy; why != learned+
+		" – it needs dates.txt – tried: Bash(echo 'error: no dates.txt' >&2; exit 2)" {
 		t.Errorf("the path was left by %q", why)
 	}
 	kb, err := knowledgebase.Open(h.KnowledgeBase(), nil)
@@ -102,7 +108,8 @@ turns:
 		t.Fatalf("%d cards, %d counted", len(list), n)
 	}
 	c, err := kb.Get(list[0].ID)
-	if err != nil || c.State != card.Draft || c.Solution[0] != learned || !strings.Contains(c.Issue[0], "failed: error: no dates.txt") || c.Provenance.EvidenceHash == "" {
+	if err != nil || c.State != card.Draft || c.Solution[0] != learned ||
+		!strings.Contains(c.Issue[0], "failed: error: no dates.txt") || c.Provenance.EvidenceHash == "" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if tr := memory.TrustOf(h, c, usage.Counts{}); !tr.Withheld {

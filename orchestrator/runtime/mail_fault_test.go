@@ -170,7 +170,8 @@ func TestRetriedReplyRunsOnce(t *testing.T) {
 	}
 	data, err := os.ReadFile(filepath.Join(task.Place.Dir, "log"))
 	if err != nil || string(data) != "ran\n" || asked != 1 || task.Ledger.State().Totals.Mails != 1 {
-		t.Errorf("log holds %q, %v; asked again %d times, %d D-Mails; want one of each", data, err, asked, task.Ledger.State().Totals.Mails)
+		t.Errorf("log holds %q, %v; asked again %d times, %d D-Mails; want one of each", data, err, asked,
+			task.Ledger.State().Totals.Mails)
 	}
 }
 
@@ -178,20 +179,24 @@ func TestRetriedReplyRunsOnce(t *testing.T) {
 // for a strategy first, and without one the turn ends as stuck, long before
 // its steps are used up.
 func TestMailLoop(t *testing.T) {
-	words := "turns:\n" + strings.Repeat("  - calls: [{name: SendDMail, arguments: {checkpoint_id: 0, message: try again}}]\n", 20)
+	words := "turns:\n" +
+		strings.Repeat("  - calls: [{name: SendDMail, arguments: {checkpoint_id: 0, message: try again}}]\n", 20)
 	task, _ := newTask(t, words, Options{}, "SendDMail")
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "stuck" || !strings.Contains(out.Detail, "back to step 0 did not help") {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if st := task.Ledger.State(); st.Totals.Mails != state.MaxBackwardJumps || st.Steps.CountEnded() != state.MaxBackwardJumps+1 {
-		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.Steps.CountEnded(), state.MaxBackwardJumps+1)
+	if st := task.Ledger.State(); st.Totals.Mails != state.MaxBackwardJumps ||
+		st.Steps.CountEnded() != state.MaxBackwardJumps+1 {
+		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.Steps.CountEnded(),
+			state.MaxBackwardJumps+1)
 	}
 	// What a user says restarts the count.
 	if err := task.Resume(t.Context(), "Go on.", &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := task.Run(t.Context()); err != nil || out.Reason != "stuck" || task.Ledger.State().Totals.Mails != 2*state.MaxBackwardJumps {
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "stuck" ||
+		task.Ledger.State().Totals.Mails != 2*state.MaxBackwardJumps {
 		t.Errorf("Run = %+v, %v after %d D-Mails", out, err, task.Ledger.State().Totals.Mails)
 	}
 }
@@ -215,7 +220,8 @@ func TestMailLoopWithJumps(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			task, _ := newTask(t, "turns:\n"+tt.words, Options{}, "SendDMail")
 			out, err := task.Run(t.Context())
-			if err != nil || out.Reason != "stuck" || !strings.Contains(out.Detail, fmt.Sprintf("back to step %d did not help", tt.to)) {
+			if err != nil || out.Reason != "stuck" ||
+				!strings.Contains(out.Detail, fmt.Sprintf("back to step %d did not help", tt.to)) {
 				t.Fatalf("Run = %+v, %v", out, err)
 			}
 			if got := task.Ledger.State().Totals; got.Jumps != tt.jumps || got.Mails != tt.mails {
@@ -294,7 +300,9 @@ func TestMailAnswersEveryCall(t *testing.T) {
 				t.Errorf("%s has a result and is not open", b.Call)
 			}
 			delete(open, b.Call)
-			if b.IsError && strings.Contains(b.Text, "a message is scheduled already; one step makes one jump or sends one D-Mail") {
+			if b.IsError &&
+				strings.Contains(b.Text,
+					"a message is scheduled already; one step makes one jump or sends one D-Mail") {
 				refused++
 			}
 		}

@@ -64,7 +64,8 @@ func TestMailErrors(t *testing.T) {
   - reply: Done.
 `, Options{})
 			text := string(optest.Render(task.Ledger.State().Context.Chat()))
-			if st := task.Ledger.State(); st.Totals.Mails != 0 || st.Jump.Pending != nil || !strings.Contains(text, tt.want) {
+			if st := task.Ledger.State(); st.Totals.Mails != 0 || st.Jump.Pending != nil ||
+				!strings.Contains(text, tt.want) {
 				t.Errorf("%d D-Mails; want %q in\n%s", st.Totals.Mails, tt.want, text)
 			}
 		})
@@ -149,18 +150,21 @@ world.saved 2 {"parent":1,"commit":"c2"}
 `))
 
 	pending := func(restore bool) *state.Pending {
-		return &state.Pending{JumpRequested: op.JumpRequested{To: 1, By: op.ByAgent, Mail: &op.Mail{Checkpoint: 1, RestoreFiles: restore}}}
+		return &state.Pending{JumpRequested: op.JumpRequested{To: 1, By: op.ByAgent,
+			Mail: &op.Mail{Checkpoint: 1, RestoreFiles: restore}}}
 	}
 	s.Jump.Pending = pending(false)
 	if act := state.Next(s, state.Limits{}); act.Kind != state.ActMail {
 		t.Errorf("Next = %+v, want to deliver", act)
 	}
 	s.Jump.Pending = pending(true)
-	if act := state.Next(s, state.Limits{}); act.Kind != state.ActDropJump || !strings.Contains(act.Detail, "disk full") {
+	if act := state.Next(s, state.Limits{}); act.Kind != state.ActDropJump ||
+		!strings.Contains(act.Detail, "disk full") {
 		t.Errorf("Next = %+v, want to drop it for the disk", act)
 	}
 	s.Jump.Pending.To = 2
-	if act := state.Next(s, state.Limits{}); act.Kind != state.ActDropJump || !strings.Contains(act.Detail, "nothing came after step 2") {
+	if act := state.Next(s, state.Limits{}); act.Kind != state.ActDropJump ||
+		!strings.Contains(act.Detail, "nothing came after step 2") {
 		t.Errorf("Next = %+v, want to drop it", act)
 	}
 }

@@ -75,11 +75,13 @@ func TestForgedMarks(t *testing.T) {
 	if !strings.Contains(results["c"], "\x1b[1m [step 97 "+word+"]") {
 		t.Errorf("the file's text was rewritten: %q", results["c"])
 	}
-	if strings.Contains(results["d"], word) || strings.Contains(results["d"], "\x1b") || !strings.Contains(results["d"], `\x1b[1m [step 97 (mark)]`) {
+	if strings.Contains(results["d"], word) || strings.Contains(results["d"], "\x1b") ||
+		!strings.Contains(results["d"], `\x1b[1m [step 97 (mark)]`) {
 		t.Errorf("output %q", results["d"])
 	}
 	st, err := taskdir.ReadState(h, "t")
-	if err != nil || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.Ledger.State().Context.Chat())) {
+	if err != nil ||
+		string(optest.Render(st.Context.Chat())) != string(optest.Render(task.Ledger.State().Context.Chat())) {
 		t.Errorf("another process sees another context (%v)", err)
 	}
 }
@@ -110,7 +112,8 @@ func TestMarksWithoutWord(t *testing.T) {
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := string(optest.Render(task.Ledger.State().Context.Chat())); !strings.Contains(text, "[step 0]") || !strings.Contains(text, "[step 1]") {
+	if text := string(optest.Render(task.Ledger.State().Context.Chat())); !strings.Contains(text, "[step 0]") ||
+		!strings.Contains(text, "[step 1]") {
 		t.Errorf("marks:\n%s", text)
 	}
 }

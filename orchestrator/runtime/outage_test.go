@@ -98,15 +98,18 @@ func TestOutage(t *testing.T) {
 				task.opts.Now = time.Now
 				task.opts.family.begun = begun
 				out, err := task.Run(t.Context())
-				if took := time.Since(begun); err != nil || out.Reason != tt.reason || !strings.Contains(out.Detail, tt.detail) || took < tt.least || took > tt.most {
-					t.Errorf("Run = %+v, %v after %v; want %s (%s) after %v to %v", out, err, took, tt.reason, tt.detail, tt.least, tt.most)
+				if took := time.Since(begun); err != nil || out.Reason != tt.reason ||
+					!strings.Contains(out.Detail, tt.detail) || took < tt.least || took > tt.most {
+					t.Errorf("Run = %+v, %v after %v; want %s (%s) after %v to %v", out, err, took, tt.reason,
+						tt.detail, tt.least, tt.most)
 				}
 			})
 			if tt.asked > 0 && len(p.asked) != tt.asked {
 				t.Errorf("asked %d times; want %d", len(p.asked), tt.asked)
 			}
 			for i := 1; i < len(p.asked); i++ {
-				if f, _ := tt.answers[min(i, len(tt.answers))-1].(*model.Fault); f != nil && f.RetryAfter == 0 && p.asked[i].Sub(p.asked[i-1]) > maxWait {
+				if f, _ := tt.answers[min(i, len(tt.answers))-1].(*model.Fault); f != nil && f.RetryAfter == 0 &&
+					p.asked[i].Sub(p.asked[i-1]) > maxWait {
 					t.Errorf("wait %d was %v", i, p.asked[i].Sub(p.asked[i-1]))
 				}
 			}
@@ -146,7 +149,8 @@ func TestOutageIsRecorded(t *testing.T) {
 			t.Fatalf("outage %+v", o)
 		}
 		if len(p.asked) != 1 || task.Ledger.State().Last != before+2 {
-			t.Errorf("%d requests, %d operations; want the request and its failure", len(p.asked), task.Ledger.State().Last-before)
+			t.Errorf("%d requests, %d operations; want the request and its failure", len(p.asked),
+				task.Ledger.State().Last-before)
 		}
 		if err := task.Ledger.Journal.Post(t.Context(), &op.UserSaid{Text: "Mind the tabs.", Source: op.SourceSteer}); err != nil {
 			t.Fatal(err)
@@ -193,7 +197,8 @@ func TestOutageIsRecorded(t *testing.T) {
 func TestAskNow(t *testing.T) {
 	p := &provider{answers: []any{busy(3 * time.Hour), says("Done.")}}
 	var task *Task
-	task = withProvider(t, p, state.Limits{Outage: time.Hour}, Callbacks{Waiting: func(state.Outage, time.Duration) { task.AskNow() }})
+	task = withProvider(t, p, state.Limits{Outage: time.Hour},
+		Callbacks{Waiting: func(state.Outage, time.Duration) { task.AskNow() }})
 	synctest.Test(t, func(t *testing.T) {
 		task.opts.Now = time.Now
 		for range 2 {
@@ -227,8 +232,10 @@ func TestEmptyReplies(t *testing.T) {
 			p := &provider{answers: tt.answers}
 			task := withProvider(t, p, state.Limits{}, Callbacks{})
 			out, err := task.Run(t.Context())
-			if err != nil || out.Reason != tt.reason || len(p.asked) != tt.asked || task.Ledger.State().Totals.Replies != tt.asked {
-				t.Errorf("Run = %+v, %v after %d requests and %d replies; want %s after %d", out, err, len(p.asked), task.Ledger.State().Totals.Replies, tt.reason, tt.asked)
+			if err != nil || out.Reason != tt.reason || len(p.asked) != tt.asked ||
+				task.Ledger.State().Totals.Replies != tt.asked {
+				t.Errorf("Run = %+v, %v after %d requests and %d replies; want %s after %d", out, err, len(p.asked),
+					task.Ledger.State().Totals.Replies, tt.reason, tt.asked)
 			}
 			for i, r := range p.sent {
 				for _, m := range r.Messages {
@@ -236,7 +243,9 @@ func TestEmptyReplies(t *testing.T) {
 						t.Errorf("request %d has an empty message", i)
 					}
 				}
-				if last := r.Messages[len(r.Messages)-1]; i > 0 && (last.Role != model.RoleUser || !strings.Contains(last.Text, "neither text nor a tool call") && !strings.Contains(last.Text, "token limit")) {
+				if last := r.Messages[len(r.Messages)-1]; i > 0 &&
+					(last.Role != model.RoleUser || !strings.Contains(last.Text, "neither text nor a tool call") &&
+						!strings.Contains(last.Text, "token limit")) {
 					t.Errorf("request %d ends with %+v", i, last)
 				}
 			}
@@ -262,7 +271,8 @@ func TestExtra(t *testing.T) {
 		Calls: []op.Call{{ID: "a", Name: "Glob", Args: `{"pattern":"*"}`, Extra: map[string]json.RawMessage{
 			"extra_content": raw(`{"google":{"thought_signature":"` + jwt + `"}}`), "leak": raw(`{"x":"hunter2hunter2"}`)}}},
 	}, says("Done.")}}
-	task, h := newTask(t, "turns:\n  - reply: x\n", Options{Secrets: []redact.Secret{{Kind: "password", Value: "hunter2hunter2"}}})
+	task, h := newTask(t, "turns:\n  - reply: x\n",
+		Options{Secrets: []redact.Secret{{Kind: "password", Value: "hunter2hunter2"}}})
 	task.opts.Model = p
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)
@@ -276,7 +286,8 @@ func TestExtra(t *testing.T) {
 	}
 	text := string(sent.Extra["reasoning_content"])
 	if sent.Origin != "http://x m" || !strings.Contains(text, "the key is [redacted:password:") || len(sent.Extra) != 2 ||
-		!strings.Contains(string(sent.Extra["kept"]), jwt) || len(sent.Calls[0].Extra) != 1 || !strings.Contains(string(sent.Calls[0].Extra["extra_content"]), jwt) {
+		!strings.Contains(string(sent.Extra["kept"]), jwt) || len(sent.Calls[0].Extra) != 1 ||
+		!strings.Contains(string(sent.Calls[0].Extra["extra_content"]), jwt) {
 		t.Errorf("sent back %+v", sent)
 	}
 }
@@ -317,8 +328,10 @@ func TestFallback(t *testing.T) {
 				}
 			})
 			m := task.Ledger.State().Model
-			if changed := m.Name == "second" && m.EAS == 5000 && len(second.asked) == 1; changed != tt.changed || len(first.asked) != tt.asked {
-				t.Errorf("model %+v, the first asked %d times, the second %d; want %d", m, len(first.asked), len(second.asked), tt.asked)
+			if changed := m.Name == "second" && m.EAS == 5000 && len(second.asked) == 1; changed != tt.changed ||
+				len(first.asked) != tt.asked {
+				t.Errorf("model %+v, the first asked %d times, the second %d; want %d", m, len(first.asked),
+					len(second.asked), tt.asked)
 			}
 		})
 	}

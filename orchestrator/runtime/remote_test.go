@@ -137,7 +137,8 @@ func TestBarriers(t *testing.T) {
 // ended it says nothing of the files.
 func TestCheckInTime(t *testing.T) {
 	overdue := 1 // sendings
-	task, _ := bucketTask(t, "turns:\n  - reply: Done.\n", op.TaskOpened{Goal: &op.Goal{Until: []string{"sleep 0.6"}}}, Options{},
+	task, _ := bucketTask(t, "turns:\n  - reply: Done.\n",
+		op.TaskOpened{Goal: &op.Goal{Until: []string{"sleep 0.6"}}}, Options{},
 		func(d *guard.Deadline, left time.Duration) {
 			if overdue--; overdue >= 0 {
 				left = 0

@@ -51,11 +51,13 @@ func TestResearchFirst(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || !slices.Equal(refused, []string{"host:new.example", "model:gpt-99"}) || !slices.Equal(allowed, []string{"model:gpt-99"}) {
+	if err != nil || !slices.Equal(refused, []string{"host:new.example", "model:gpt-99"}) ||
+		!slices.Equal(allowed, []string{"model:gpt-99"}) {
 		t.Errorf("refused %q, allowed %q, %v", refused, allowed, err)
 	}
 	st := task.Ledger.State()
-	if st.Research.Done["gpt-99"] == 0 || look != 21 || !st.Research.Wanted["host:new.example"] || st.Research.Wanted["model:gpt-99"] {
+	if st.Research.Done["gpt-99"] == 0 || look != 21 || !st.Research.Wanted["host:new.example"] ||
+		st.Research.Wanted["model:gpt-99"] {
 		t.Errorf("research: %+v, look %d", st.Research, look)
 	}
 	text := string(optest.Render(st.Context.Chat()))
@@ -93,7 +95,8 @@ func TestCite(t *testing.T) {
 		switch {
 		case want == "" && (err != nil || look != seqs[i]):
 			t.Errorf("result %d: %d, %v", i, look, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "op 9999 does not exist") || !strings.Contains(err.Error(), "You can cite op")):
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(),
+			"op 9999 does not exist") || !strings.Contains(err.Error(), "You can cite op")):
 			t.Errorf("result %d: %v, want %q", i, err, want)
 		}
 	}

@@ -90,7 +90,8 @@ func TestSavedWorlds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if at, err := again.Place.CommitAt(next); err != nil || string(at) != want[last].Commit {
-		t.Errorf("the commit at a step without a checkpoint is %q, %v, want %s, of step %d", at, err, want[last].Commit, last)
+		t.Errorf("the commit at a step without a checkpoint is %q, %v, want %s, of step %d", at, err,
+			want[last].Commit, last)
 	}
 }
 
@@ -150,7 +151,8 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err != nil || !slices.Equal(got, whole) || !strings.Contains(overcome, "the world of step 3") {
 		t.Errorf("with the store: %v, %q, %v; want %v", got, overcome, err, whole)
 	}
-	if got, overcome, err := workspace.Commits(r, other, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
+	if got, overcome, err := workspace.Commits(r, other, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" ||
+		overcome != "" {
 		t.Errorf("another tree's ref: %v, %q, %v", got, overcome, err)
 	}
 	if err := w.Close(); err != nil {

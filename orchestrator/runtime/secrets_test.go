@@ -138,7 +138,8 @@ func TestNothingShownIsSecret(t *testing.T) {
 	if err != nil || out.Reason != "failed" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if text := out.Detail + out.Err.Error() + shown.String(); strings.Contains(text, "open-sesame-42") || strings.Count(text, "[redacted:key:") != 3 {
+	if text := out.Detail + out.Err.Error() + shown.String(); strings.Contains(text, "open-sesame-42") ||
+		strings.Count(text, "[redacted:key:") != 3 {
 		t.Errorf("shown: %s", text)
 	}
 	if want := " I think, and that is all there is to say about it."; !strings.HasSuffix(shown.String(), want) {

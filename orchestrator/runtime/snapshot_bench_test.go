@@ -31,7 +31,8 @@ func BenchmarkResume(b *testing.B) {
 		}
 		start = time.Now()
 		whole := new(state.State)
-		if err := taskdir.EachOp(h, "t", func(o op.Op) error { return state.Fold(whole, o) }); err != nil || whole.Last != st.Last {
+		if err := taskdir.EachOp(h, "t", func(o op.Op) error { return state.Fold(whole, o) }); err != nil ||
+			whole.Last != st.Last {
 			b.Fatal(whole.Last, err)
 		}
 		without += time.Since(start)
@@ -85,7 +86,10 @@ func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 		add(&op.ModelReplied{Text: "I run the tests.", Calls: []op.Call{call}, Finish: "tool_calls"})
 		add(&op.ToolCalled{Call: call.ID, Name: call.Name, Args: call.Args})
 		add(&op.ToolReturned{Call: call.ID, Name: call.Name, Text: output})
-		add(&op.WorldSaved{Parent: s.Current, Commit: fmt.Sprintf("%040x", id), Tree: fmt.Sprintf("%040x", id%7), Mark: fmt.Sprintf("[step %d]", id)})
+		add(&op.WorldSaved{
+			Parent: s.Current, Commit: fmt.Sprintf("%040x", id), Tree: fmt.Sprintf("%040x", id%7),
+			Mark: fmt.Sprintf("[step %d]", id),
+		})
 		if id%20 == 0 {
 			compactBack(s, 1, add)
 		}

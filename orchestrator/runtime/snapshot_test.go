@@ -94,7 +94,8 @@ func TestExamineSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := inspect.Examine(t.Context(), h, "t")
-	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].Why, "its snapshot of the index differs from") {
+	if err != nil || !d.Has(opstream.SeverityCorrupt) ||
+		!strings.Contains(d.Findings[0].Why, "its snapshot of the index differs from") {
 		t.Errorf("diagnosis %+v, %v", d, err)
 	}
 }

@@ -95,7 +95,8 @@ func (m *soakTask) Name() string { return "soak" }
 
 func (m *soakTask) Ask(ctx context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
 	if r.Purpose != model.PurposeStep {
-		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: fmt.Errorf("nobody answers a %s request", r.Purpose)}
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1,
+			Err: fmt.Errorf("nobody answers a %s request", r.Purpose)}
 	}
 	m.tick()
 	if m.asked == m.until {
@@ -113,13 +114,15 @@ func (m *soakTask) Ask(ctx context.Context, r model.Request, _ func(model.Delta)
 	}
 	m.asked++
 	call := func(name, args string) (model.Reply, error) {
-		return model.Reply{Finish: "tool_calls", Calls: []op.Call{{ID: fmt.Sprintf("c%d", m.asked), Name: name, Args: args}}}, nil
+		return model.Reply{Finish: "tool_calls",
+			Calls: []op.Call{{ID: fmt.Sprintf("c%d", m.asked), Name: name, Args: args}}}, nil
 	}
 	file := fmt.Sprintf("dir%d/file%d.txt", m.asked%7, m.asked%50)
 	switch {
 	case m.asked%soakJumpEvery == 0:
 		to := m.state().Current - soakJumpEvery + 2
-		return call("jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"the stretch after step %d led nowhere"}`, max(to, 0), to))
+		return call("jump_to_step",
+			fmt.Sprintf(`{"step_id":%d,"reason":"the stretch after step %d led nowhere"}`, max(to, 0), to))
 	case m.asked%5 == 3:
 		return call("ReadFile", fmt.Sprintf(`{"path":"missing%d.txt"}`, m.asked))
 	}
@@ -251,7 +254,10 @@ func (m *soakTask) create(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	h := taskdir.Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
+	h := taskdir.Home{
+		User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"),
+		Config: filepath.Join(root, "s"),
+	}
 	dir := filepath.Join(root, "w")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -259,13 +265,14 @@ func (m *soakTask) create(ctx context.Context, t *testing.T) {
 	steps := 0
 	task, err := Create(ctx, h, New{Request: "Go on for long.", TaskOpened: op.TaskOpened{
 		Task: "t", Dir: dir, Model: m.Name(), EAS: 4000, Encoding: "r50k_base", Approval: "auto", System: "system",
-	}}, Options{Model: m, Tools: tools, Limits: state.Limits{Limits: op.Limits{Steps: 2 * m.until}}, Callbacks: Callbacks{Op: func(o op.Op) {
-		if _, ok := o.Body.(*op.WorldSaved); ok {
-			if steps++; steps%(m.steps/10) == 0 {
-				m.disk = append(m.disk, treeBytes(h.State))
+	}}, Options{Model: m, Tools: tools, Limits: state.Limits{Limits: op.Limits{Steps: 2 * m.until}},
+		Callbacks: Callbacks{Op: func(o op.Op) {
+			if _, ok := o.Body.(*op.WorldSaved); ok {
+				if steps++; steps%(m.steps/10) == 0 {
+					m.disk = append(m.disk, treeBytes(h.State))
+				}
 			}
-		}
-	}}})
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +316,8 @@ func (m *soakTask) check(t *testing.T) {
 	grown := func(name string, a, b float64) { soakGrown(t, name, a, b) }
 	perStep := func(x *soakTenth) float64 { return float64(x.mallocs) / float64(x.n) }
 	if slope := (perStep(last) - perStep(second)) / (float64(m.steps) * 8 / 10); slope > soakAllocations {
-		t.Errorf("a step costs %.1f allocations for each step before it, at most %d are accepted", slope, soakAllocations)
+		t.Errorf("a step costs %.1f allocations for each step before it, at most %d are accepted", slope,
+			soakAllocations)
 	}
 	if n := len(disk); n >= 10 {
 		grown("bytes on disk a tenth", float64(disk[2]-disk[1]), float64(disk[9]-disk[8]))
@@ -335,14 +343,16 @@ func (m *soakTask) besides(t *testing.T, young *soakTask) {
 	first, last := young.tenths[0], m.tenths[10]
 	ratio := func(a, b time.Duration) float64 { return float64(b) / float64(a) }
 	t.Logf("a step: %v early, %v late: %.2f times", first.step, last.step, ratio(first.step, last.step))
-	t.Logf("a projection: %v early, %v late: %.2f times", first.projection, last.projection, ratio(first.projection, last.projection))
+	t.Logf("a projection: %v early, %v late: %.2f times", first.projection, last.projection,
+		ratio(first.projection, last.projection))
 }
 
 func soakGrown(t *testing.T, name string, a, b float64) {
 	t.Helper()
 	t.Logf("%s: %.0f early, %.0f late: %.2f times", name, a, b, b/a)
 	if b > a*soakGrowth {
-		t.Errorf("%s: %.0f early, %.0f in the last tenth: %.2f times, at most %.1f are wanted", name, a, b, b/a, soakGrowth)
+		t.Errorf("%s: %.0f early, %.0f in the last tenth: %.2f times, at most %.1f are wanted", name, a, b,
+			b/a, soakGrowth)
 	}
 }
 

@@ -40,7 +40,8 @@ func TestSocketInADeepHome(t *testing.T) {
 		t.Errorf("jump to an unknown step: %v", err)
 	}
 	var remote *taskdir.RemoteError
-	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "dance"}); !errors.As(err, &remote) || !strings.Contains(remote.Text, "dance") {
+	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "dance"}); !errors.As(err, &remote) ||
+		!strings.Contains(remote.Text, "dance") {
 		t.Errorf("an unknown command: %v", err)
 	}
 	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "stop", From: "a test"}); err != nil ||

@@ -42,13 +42,17 @@ func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, t
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	h := taskdir.Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
+	h := taskdir.Home{
+		User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"),
+		Config: filepath.Join(root, "s"),
+	}
 	dir := filepath.Join(root, "w")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	task, err := Create(t.Context(), h, New{Request: "Go.", TaskOpened: op.TaskOpened{
-		Task: "t", Dir: dir, Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system", Tools: more,
+		Task: "t", Dir: dir, Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto",
+		System: "system", Tools: more,
 	}}, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +92,8 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Last < task.Ledger.State().Last || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.Ledger.State().Context.Chat())) {
+	if st.Last < task.Ledger.State().Last ||
+		string(optest.Render(st.Context.Chat())) != string(optest.Render(task.Ledger.State().Context.Chat())) {
 		t.Error("the stream and the task's own state differ")
 	}
 }

@@ -38,7 +38,10 @@ func (n named) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, e
 // What sources offer comes after the built-in tools, cannot take their names,
 // and changes are said; nothing is said while nothing changes.
 func TestRefreshTools(t *testing.T) {
-	src := &offered{Offer: tool.Offer{Version: 1, Tools: []tool.Tool{named{"a", "x"}, named{"Bash", "not the real one"}}, News: []string{"One is missing."}}}
+	src := &offered{Offer: tool.Offer{
+		Version: 1, Tools: []tool.Tool{named{"a", "x"}, named{"Bash", "not the real one"}},
+		News: []string{"One is missing."},
+	}}
 	task, _ := newTask(t, "turns: []", Options{Sources: []tool.Source{src}})
 	told := func() string {
 		t.Helper()
@@ -53,7 +56,8 @@ func TestRefreshTools(t *testing.T) {
 		return last[strings.LastIndex(last, "\n\n")+1:]
 	}
 	first := told()
-	if !strings.Contains(first, "[tools] One is missing.") || !strings.Contains(first, "register tool Bash: the name is taken") || strings.Contains(first, "New tools") {
+	if !strings.Contains(first, "[tools] One is missing.") ||
+		!strings.Contains(first, "register tool Bash: the name is taken") || strings.Contains(first, "New tools") {
 		t.Errorf("first: %q", first)
 	}
 	if n := len(task.tools.Specs); task.tools.Specs[n-1].Name != "a" || task.tools.Tokens == 0 {

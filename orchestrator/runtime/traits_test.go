@@ -19,7 +19,8 @@ func TestToolTraits(t *testing.T) {
 		spec := tl.Spec()
 		act := op.Acts(spec.Name)
 		reads := act == op.Reads || act == op.Searches || act == op.Thinks || act == op.Plans || act == op.Investigates
-		if spec.Rewinds != (act == op.Rewinds) || spec.Edits != (act == op.Edits) || spec.Fetches != (act == op.Fetches) ||
+		if spec.Rewinds != (act == op.Rewinds) || spec.Edits != (act == op.Edits) ||
+			spec.Fetches != (act == op.Fetches) ||
 			(spec.Command != "") != (act == op.RunsShell) || reads && !spec.ReadOnly {
 			t.Errorf("%s %s, its spec is %+v", spec.Name, act, spec)
 		}

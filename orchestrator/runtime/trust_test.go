@@ -54,9 +54,11 @@ func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	n.Task, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, cmp.Or(n.Request, "Print the answer."), m.Name(), 8000, "cl100k_base", "auto", "system"
+	n.Task, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, cmp.Or(n.Request,
+		"Print the answer."), m.Name(), 8000, "cl100k_base", "auto", "system"
 	var ops []op.Op
-	task, err := Create(t.Context(), h, n, Options{Model: m, Tools: tools, Callbacks: Callbacks{Op: func(o op.Op) { ops = append(ops, o) }}})
+	task, err := Create(t.Context(), h, n,
+		Options{Model: m, Tools: tools, Callbacks: Callbacks{Op: func(o op.Op) { ops = append(ops, o) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,11 +120,13 @@ func TestVerified(t *testing.T) {
 	if tr := trust(); tr.Rung != recalled.Hypothesis || !tr.Withheld {
 		t.Fatalf("after its own task: %+v", tr)
 	}
-	play(t, h, "other", strings.Replace(silent, "touch answer.txt", "echo a > answer.txt", 1), New{TaskOpened: op.TaskOpened{Repo: "elsewhere"}})
+	play(t, h, "other", strings.Replace(silent, "touch answer.txt", "echo a > answer.txt", 1),
+		New{TaskOpened: op.TaskOpened{Repo: "elsewhere"}})
 	if tr := trust(); tr.Rung != recalled.Hypothesis {
 		t.Errorf("after another change: %+v", tr)
 	}
-	play(t, h, "two", silent, New{TaskOpened: op.TaskOpened{Repo: "elsewhere"}}) // another repository: it is not shown there
+	// another repository: it is not shown there
+	play(t, h, "two", silent, New{TaskOpened: op.TaskOpened{Repo: "elsewhere"}})
 	if tr := trust(); tr.Rung != recalled.Verified || tr.Withheld {
 		t.Fatalf("after a second task: %+v", tr)
 	}
@@ -163,9 +167,11 @@ func TestLessonOnFailure(t *testing.T) {
 		}
 		return text
 	}
-	ops := play(t, h, "two", strings.Replace(silent, "turns:", "turns:\n  - calls: [{name: Bash, arguments: {command: \"tar cf c.tar answer.txt\"}}]", 1), New{})
+	ops := play(t, h, "two", strings.Replace(silent, "turns:",
+		"turns:\n  - calls: [{name: Bash, arguments: {command: \"tar cf c.tar answer.txt\"}}]", 1), New{})
 	text := shown(ops)
-	if strings.Count(text, "[lesson ") != 1 || !strings.Contains(text, "UNVERIFIED, seen in 1 task") || !strings.Contains(text, "Wrong if: tar cannot stat it even so") {
+	if strings.Count(text, "[lesson ") != 1 || !strings.Contains(text, "UNVERIFIED, seen in 1 task") ||
+		!strings.Contains(text, "Wrong if: tar cannot stat it even so") {
 		t.Errorf("on the failing results: %s", text)
 	}
 	result := ""
@@ -210,8 +216,10 @@ func learnedID(kb *knowledgebase.Store) string { return kb.List()[0].ID }
 // hypothesis is a card that nothing here bears out.
 func hypothesis(id, errorLine string) *card.Card {
 	return &card.Card{
-		ID: id, Topic: errorLine, SourceTask: "elsewhere", State: card.Draft, Provenance: card.Provenance{Task: "elsewhere", Model: "some-model"},
-		Issue: []string{"`cat answer.txt` failed: " + errorLine}, Solution: []string{"Run `touch answer.txt` first."},
+		ID: id, Topic: errorLine, SourceTask: "elsewhere", State: card.Draft,
+		Provenance: card.Provenance{Task: "elsewhere", Model: "some-model"},
+		Issue:      []string{"`cat answer.txt` failed: " + errorLine},
+		Solution:   []string{"Run `touch answer.txt` first."},
 	}
 }
 
@@ -334,7 +342,8 @@ func TestOwnProject(t *testing.T) {
 	cardsOf(t, h, func(kb *knowledgebase.Store) {
 		for id, topic := range map[string]string{"first": "the quarterly report wants rounded totals", "second": "auditors answer on Fridays only", "third": "a summary for the board needs a chart"} {
 			c := hypothesis(id, topic)
-			c.Scope.Repo, c.Issue, c.Solution, c.State = "w", []string{topic}, []string{"see the handbook, page " + id}, card.Reviewed
+			c.Scope.Repo, c.Issue, c.Solution, c.State = "w", []string{topic},
+				[]string{"see the handbook, page " + id}, card.Reviewed
 			if _, err := kb.Apply(t.Context(), knowledgebase.Change{By: knowledgebase.Person, Cards: []*card.Card{c}}); err != nil {
 				t.Fatal(err)
 			}
@@ -342,7 +351,8 @@ func TestOwnProject(t *testing.T) {
 	})
 	const nothing = "turns:\n  - reply: Seen.\n"
 	const asked = "The quarterly report lacks the auditors' answer: complete it, add up each department and write a summary for the board."
-	if got := recalledOps(play(t, h, "three", nothing, New{Request: asked}), "start"); len(got[0].Cards) != 2 || strings.Count(got[0].Text, "\n[lesson ") != 2 {
+	if got := recalledOps(play(t, h, "three", nothing, New{Request: asked}), "start"); len(got[0].Cards) != 2 ||
+		strings.Count(got[0].Text, "\n[lesson ") != 2 {
 		t.Errorf("at a start: %+v", got[0])
 	}
 }

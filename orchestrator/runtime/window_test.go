@@ -62,14 +62,16 @@ func (m *cacheMeter) Ask(_ context.Context, r model.Request, _ func(model.Delta)
 		}
 	}
 	reply := model.Reply{Finish: "tool_calls", Text: words(m.rand, 200)}
-	call := op.Call{ID: fmt.Sprint("c", r.Turn), Name: "ReadFile", Args: fmt.Sprintf(`{"path":"f%d.txt"}`, m.rand.IntN(40))}
+	call := op.Call{ID: fmt.Sprint("c", r.Turn), Name: "ReadFile",
+		Args: fmt.Sprintf(`{"path":"f%d.txt"}`, m.rand.IntN(40))}
 	switch {
 	case r.Turn >= m.steps:
 		return model.Reply{Finish: "stop", Text: "Done."}, nil
 	case len(m.jumps) > 0 && r.Turn == m.jumps[0]:
 		m.jumps = m.jumps[1:]
 		// Back over the last steps, as many as hold more than the EAS or not.
-		call.Name, call.Args = "jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"a dead end"}`, m.step-2-m.rand.IntN(8))
+		call.Name, call.Args = "jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"a dead end"}`,
+			m.step-2-m.rand.IntN(8))
 	case r.Turn%3 == 0:
 		call.Name, call.Args = "WriteFile", fmt.Sprintf(`{"path":"out%d.txt","content":%q}`, r.Turn, words(m.rand, 150))
 	}
@@ -99,7 +101,8 @@ func words(r *rand.Rand, n int) string {
 		if i%12 == 11 {
 			sb.WriteByte('\n')
 		}
-		fmt.Fprintf(&sb, "%s ", []string{"parse", "token", "index", "value", "error", "state", "the", "of", "buffer", "line"}[r.IntN(10)])
+		fmt.Fprintf(&sb, "%s ",
+			[]string{"parse", "token", "index", "value", "error", "state", "the", "of", "buffer", "line"}[r.IntN(10)])
 	}
 	return sb.String()
 }
@@ -133,11 +136,13 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &cacheMeter{t: t, rand: rand.New(rand.NewPCG(6, draw)), count: counter.Count, counted: make(map[string]int), steps: 200}
+	m := &cacheMeter{t: t, rand: rand.New(rand.NewPCG(6, draw)), count: counter.Count,
+		counted: make(map[string]int), steps: 200}
 	for i := range 10 {
 		m.jumps = append(m.jumps, 14+18*i)
 	}
-	task, _ := newMeteredTask(t, m, New{TaskOpened: op.TaskOpened{EAS: 16_000, Window: 128_000, Encoding: "o200k_base", Mark: "wqtzob"}})
+	task, _ := newMeteredTask(t, m,
+		New{TaskOpened: op.TaskOpened{EAS: 16_000, Window: 128_000, Encoding: "o200k_base", Mark: "wqtzob"}})
 	for i := range 40 { // From a few lines to long listings
 		size := 1000 + m.rand.IntN(2000)
 		if i%4 == 0 {
@@ -169,7 +174,8 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	}
 	st := task.Ledger.State()
 	t.Logf("%d steps, %d jumps, %d compactions (%d to make room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
-		st.Steps.CountEnded(), st.Totals.Jumps, compactions, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
+		st.Steps.CountEnded(), st.Totals.Jumps, compactions, window, masks, st.Totals.Masked, largest, limit,
+		100*float64(m.cached)/float64(m.prompt))
 	if st.Totals.Jumps != 10 || compactions < 5 || masks < 10 || st.Totals.Masked < 20 {
 		t.Error("too few jumps, compactions or maskings to measure anything")
 	}
@@ -186,8 +192,12 @@ func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, taskdir.Home) {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	h := taskdir.Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
-	n.Task, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root, "w"), "Go.", m.Name(), "auto", systemPrompt(t)
+	h := taskdir.Home{
+		User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"),
+		Config: filepath.Join(root, "s"),
+	}
+	n.Task, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root,
+		"w"), "Go.", m.Name(), "auto", systemPrompt(t)
 	if err := os.Mkdir(n.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +231,8 @@ func TestOverflowGoesOn(t *testing.T) {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 	if st := task.Ledger.State(); st.Totals.Masked != 1 || st.Model.Window == 0 {
-		t.Errorf("%d results were masked and the window is taken for %d; want 1, and what did not fit", st.Totals.Masked, st.Model.Window)
+		t.Errorf("%d results were masked and the window is taken for %d; want 1, and what did not fit",
+			st.Totals.Masked, st.Model.Window)
 	}
 }
 

@@ -13,13 +13,17 @@ import (
 // moved a file leaves what is remembered of calls as it was.
 func TestRestoreMovedNothing(t *testing.T) {
 	for _, notice := range []string{"", "[WORLD] The user began…"} {
-		s := state.State{Calls: state.Calls{Undone: map[loop.Key]state.Undone{1: {Step: 1}}}, World: state.World{Restoring: &op.RestoreIntended{}}}
+		s := state.State{
+			Calls: state.Calls{Undone: map[loop.Key]state.Undone{1: {Step: 1}}},
+			World: state.World{Restoring: &op.RestoreIntended{}},
+		}
 		if err := state.Fold(&s, op.Op{Seq: 1, Body: &op.WorldRestored{Interrupted: true, Notice: notice}}); err != nil {
 			t.Fatal(err)
 		}
 		moved := notice != ""
 		if s.World.Restoring != nil || (s.Calls.Undone == nil) != moved || (s.Calls.Repeats.Epoch > 0) != moved {
-			t.Errorf("notice %q: restoring %v, undone %v, epoch %d", notice, s.World.Restoring, s.Calls.Undone, s.Calls.Repeats.Epoch)
+			t.Errorf("notice %q: restoring %v, undone %v, epoch %d", notice, s.World.Restoring, s.Calls.Undone,
+				s.Calls.Repeats.Epoch)
 		}
 	}
 }

@@ -87,9 +87,12 @@ func TestFind(t *testing.T) {
 	record(t, h, "node", opened(src+"/web's"), said("start the server"),
 		exited(1, "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'left-pad'"),
 		exited(0, "listening on port 3000"), said("исправь ошибку в разборе даты"), said("修复日期解析错误"))
-	record(t, h, "sql", opened("/src/db"), said("columns of tables"), exited(1, "sqlite3.OperationalError: no such table: users, in the statement of line 3"))
-	record(t, h, "long", opened("/src/db"), exited(0, strings.Repeat("early ", 2000)+"middleword "+strings.Repeat("late ", 2000)+" lastword"))
-	record(t, h, "node.1", &op.TaskOpened{Dir: src + "/web's/api", Parent: &op.Parent{Task: "node"}}, said("which port do we use"))
+	record(t, h, "sql", opened("/src/db"), said("columns of tables"),
+		exited(1, "sqlite3.OperationalError: no such table: users, in the statement of line 3"))
+	record(t, h, "long", opened("/src/db"),
+		exited(0, strings.Repeat("early ", 2000)+"middleword "+strings.Repeat("late ", 2000)+" lastword"))
+	record(t, h, "node.1", &op.TaskOpened{Dir: src + "/web's/api", Parent: &op.Parent{Task: "node"}},
+		said("which port do we use"))
 
 	for words, want := range map[string]string{
 		"parseDate":                 "dates/you said",
@@ -128,7 +131,8 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %v", words, err)
 		}
 	}
-	long := find(t, h, Query{Words: "zone " + strings.Repeat("x1 y2 "+strings.Repeat("z", 90)+" ", 500) + manyWords(100)})
+	long := find(t, h,
+		Query{Words: "zone " + strings.Repeat("x1 y2 "+strings.Repeat("z", 90)+" ", 500) + manyWords(100)})
 	if len(long.Hits) != 1 || len(long.Notes) != 1 || !strings.Contains(long.Notes[0], "first 40 words") {
 		t.Errorf("a long query: %+v", long)
 	}
@@ -149,14 +153,16 @@ func TestFind(t *testing.T) {
 		t.Errorf("since later: %q", got)
 	}
 	f := find(t, h, Query{Words: "TestX/sub"})
-	if hit := f.Hits[0]; hit.Step != 3 || hit.Op != 4 || hit.More != 1 || !hit.CanJump || hit.Request != "parseDate drops the timezone" || !strings.Contains(hit.Text, "FAIL: TestX/sub") {
+	if hit := f.Hits[0]; hit.Step != 3 || hit.Op != 4 || hit.More != 1 || !hit.CanJump ||
+		hit.Request != "parseDate drops the timezone" || !strings.Contains(hit.Text, "FAIL: TestX/sub") {
 		t.Errorf("the hit: %+v", hit)
 	}
 	if hit := find(t, h, Query{Words: "which port do we use"}).Hits[0]; hit.CanJump {
 		t.Errorf("a subagent's task: %+v", hit)
 	}
 
-	record(t, h, "fork", &op.TaskOpened{Dir: "/forks/one", Worktree: &op.Worktree{From: src + "/we"}}, said("move the port"))
+	record(t, h, "fork", &op.TaskOpened{Dir: "/forks/one", Worktree: &op.Worktree{From: src + "/we"}},
+		said("move the port"))
 	record(t, h, "dates", &op.TaskResumed{Dir: src + "/we/dates"})
 	got := find(t, h, Query{Words: "zone port", Here: src + "/we"}).Hits
 	if len(got) != 2 || got[0].Task != "dates" || got[0].Dir != src+"/we/dates" || got[1].Task != "fork" {
@@ -176,7 +182,8 @@ func manyWords(n int) string {
 func TestAlike(t *testing.T) {
 	h := taskdir.Home{State: t.TempDir()}
 	for i := range 4 {
-		record(t, h, fmt.Sprintf("try%d", i), opened("/a"), said("cache the albert model"), said("albert albert"), said("and albert"))
+		record(t, h, fmt.Sprintf("try%d", i), opened("/a"), said("cache the albert model"), said("albert albert"),
+			said("and albert"))
 	}
 	record(t, h, "other", opened("/a"), said("cache the albert model in the home"))
 	f := find(t, h, Query{Words: "albert model", Most: 2})
@@ -185,7 +192,8 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestIndexFollows: a search finds what was recorded since, and nothing of what is gone; the file does not hold it either.
+// TestIndexFollows: a search finds what was recorded since, and nothing of what is gone; the file does not hold it
+// either.
 func TestIndexFollows(t *testing.T) {
 	h := taskdir.Home{State: t.TempDir()}
 	record(t, h, "a", opened("/a"), said("zebras"))
@@ -210,7 +218,8 @@ func TestIndexFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	record(t, h, "a", opened("/a"), said("another one"), said("more"), said("still more"))
-	if got := hits(t, h, Query{Words: "lemurword zebras another"}); !slices.Equal(got, []string{"a/you said"}) || holds(t, h, "lemurword") {
+	if got := hits(t, h, Query{Words: "lemurword zebras another"}); !slices.Equal(got, []string{"a/you said"}) ||
+		holds(t, h, "lemurword") {
 		t.Errorf("another task of that name: %q", got)
 	}
 	if err := Remove(h); err != nil {
@@ -234,7 +243,8 @@ func holds(t *testing.T, h taskdir.Home, word string) bool {
 	})
 }
 
-// TestIndexRebuilt: an index that cannot be used is built again with one line, and a search without a place for one reads all.
+// TestIndexRebuilt: an index that cannot be used is built again with one line, and a search without a place for one
+// reads all.
 func TestIndexRebuilt(t *testing.T) {
 	h := taskdir.Home{State: t.TempDir()}
 	record(t, h, "a", opened("/a"), said("zebras"))
@@ -253,7 +263,8 @@ func TestIndexRebuilt(t *testing.T) {
 		if err := harm(); err != nil {
 			t.Fatal(err)
 		}
-		if f := find(t, h, Query{Words: "zebras"}); len(f.Hits) != 1 || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "the index is damaged or of another version") {
+		if f := find(t, h, Query{Words: "zebras"}); len(f.Hits) != 1 || len(f.Notes) != 1 ||
+			!strings.HasPrefix(f.Notes[0], "the index is damaged or of another version") {
 			t.Errorf("%s: %+v", name, f)
 		}
 		if f := find(t, h, Query{Words: "zebras"}); len(f.Hits) != 1 || f.Notes != nil {
@@ -263,7 +274,8 @@ func TestIndexRebuilt(t *testing.T) {
 	if err := errors.Join(Remove(h), os.Mkdir(path(h), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if f := find(t, h, Query{Words: "zebras"}); len(f.Hits) != 1 || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "the index cannot be kept") {
+	if f := find(t, h, Query{Words: "zebras"}); len(f.Hits) != 1 || len(f.Notes) != 1 ||
+		!strings.HasPrefix(f.Notes[0], "the index cannot be kept") {
 		t.Errorf("without a place: %+v", f)
 	}
 }
@@ -325,7 +337,8 @@ func TestSearchesAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if f, err := Find(t.Context(), h, Query{Words: "zebras", Most: 20}, func(int, int) {}); err != nil || len(f.Hits) != 10 || f.Notes != nil {
+			if f, err := Find(t.Context(), h, Query{Words: "zebras", Most: 20}, func(int, int) {}); err != nil ||
+				len(f.Hits) != 10 || f.Notes != nil {
 				t.Errorf("%+v, %v", f, err)
 			}
 		})

@@ -14,10 +14,11 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// TestCopyRecord: a copy has the record with its blobs, the values behind markers, and commits; it belongs to no bucket,
-// and has its own name once that is recorded. The task stays as it is. What is damaged is not copied.
+// TestCopyRecord: a copy has the record with its blobs, the values behind markers, and commits; it belongs to no
+// bucket, and has its own name once that is recorded. The task stays as it is. What is damaged is not copied.
 func TestCopyRecord(t *testing.T) {
-	p := gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "v1.t", Encoding: "r50k_base", Mark: "m"}, &op.ModelReplied{Text: strings.Repeat("long ", 50_000)})
+	p := gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "v1.t", Encoding: "r50k_base", Mark: "m"},
+		&op.ModelReplied{Text: strings.Repeat("long ", 50_000)})
 	if err := p.Journal.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,8 @@ func TestCopyRecord(t *testing.T) {
 		t.Errorf("the copy: %+v, %v", st, err)
 	}
 	blobs, err := os.ReadDir(filepath.Join(h.Task("c"), "blobs"))
-	if data, failed := os.ReadFile(filepath.Join(h.Task("c"), "bundles", "x", "1.bundle")); string(data) != "commits" || failed != nil || len(blobs) == 0 || err != nil {
+	if data, failed := os.ReadFile(filepath.Join(h.Task("c"), "bundles", "x", "1.bundle")); string(data) != "commits" ||
+		failed != nil || len(blobs) == 0 || err != nil {
 		t.Errorf("bundle %q, %v; %d blobs, %v", data, failed, len(blobs), err)
 	}
 	if _, err := os.Stat(h.Vault("c")); err != nil {
@@ -75,7 +77,8 @@ func TestJoinClose(t *testing.T) {
 	one, two := errors.New("one"), errors.New("two")
 	for want, errs := range map[string][2]error{"one; two": {one, two}, "one": {one, nil}, "two": {nil, two}, "of one": {fmt.Errorf("of %w", one), one}} {
 		err := JoinClose(errs[0], errs[1])
-		if err == nil || err.Error() != want || errs[0] != nil && !errors.Is(err, errs[0]) || errs[1] != nil && !errors.Is(err, errs[1]) {
+		if err == nil || err.Error() != want || errs[0] != nil && !errors.Is(err, errs[0]) ||
+			errs[1] != nil && !errors.Is(err, errs[1]) {
 			t.Errorf("%v and %v: %v, want %s", errs[0], errs[1], err, want)
 		}
 	}

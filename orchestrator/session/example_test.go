@@ -19,7 +19,10 @@ import (
 type moon struct{}
 
 func (moon) Spec() tool.Spec {
-	return tool.Spec{Name: "Moon", Description: "Returns the phase of the moon.", Schema: &jsonschema.Schema{Type: "object"}, ReadOnly: true}
+	return tool.Spec{
+		Name: "Moon", Description: "Returns the phase of the moon.", Schema: &jsonschema.Schema{Type: "object"},
+		ReadOnly: true,
+	}
 }
 
 func (moon) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) {
@@ -59,7 +62,10 @@ func Example() {
 	}
 
 	ctx := context.Background()
-	request := session.Request{Dir: world, ID: "moon", Text: "What does the moon do?", Settings: session.Settings{Model: "script:" + script, Approval: "auto"}}
+	request := session.Request{
+		Dir: world, ID: "moon", Text: "What does the moon do?",
+		Settings: session.Settings{Model: "script:" + script, Approval: "auto"},
+	}
 	task, err := service.Start(ctx, request, session.Client{})
 	if err != nil {
 		log.Fatal(err)

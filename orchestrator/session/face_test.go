@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 type (
 	tasks interface {
 		Start(ctx context.Context, r session.Request, c session.Client) (*session.Session, error)
-		Resume(ctx context.Context, task, message string, set session.Settings, c session.Client) (*session.Session, error)
+		Resume(ctx context.Context, task, message string, set session.Settings,
+			c session.Client) (*session.Session, error)
 		Jump(ctx context.Context, task, dir string, j op.JumpRequested, c session.Client) (session.Jumped, error)
 	}
 	streams interface {
@@ -111,7 +112,8 @@ func TestSecondFace(t *testing.T) {
 	}
 	f := &face{tasks: svc, streams: svc}
 	s, err := f.Start(t.Context(), session.Request{
-		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: dir, Text: "Write a.",
+		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: dir,
+		Text: "Write a.",
 	}, f.client())
 	f.turn(t, s, err)
 	if f.started.Approval != string(approval.ModeAsk) || !slices.Equal(f.approved, []string{"WriteFile", "WriteFile"}) {
@@ -136,7 +138,8 @@ func TestSecondFace(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "a")); string(text) != "one" {
 		t.Errorf("a holds %q (%v) after the jump, want one", text, err)
 	}
-	if after := f.follow(t, follower); !slices.Contains(after, op.KindJumpDone) || slices.Contains(after, op.KindTaskOpened) {
+	if after := f.follow(t, follower); !slices.Contains(after, op.KindJumpDone) ||
+		slices.Contains(after, op.KindTaskOpened) {
 		t.Errorf("followed %v, want the jump and nothing twice", after)
 	}
 	s, err = f.Resume(t.Context(), task, "Go on.", session.Settings{}, f.client())
@@ -171,11 +174,13 @@ func TestOwnToolsAndModel(t *testing.T) {
 		if r.Messages[len(r.Messages)-1].Role == model.RoleTool {
 			return model.Reply{Text: "It rains.", Finish: "stop"}
 		}
-		return model.Reply{Finish: "tool_calls", Calls: []op.Call{{ID: fmt.Sprint("c", asked), Name: "Weather", Args: "{}"}}}
+		return model.Reply{Finish: "tool_calls",
+			Calls: []op.Call{{ID: fmt.Sprint("c", asked), Name: "Weather", Args: "{}"}}}
 	}}
 	svc := serviceOf(t, session.Options{Tools: []tool.Tool{weather{&calls}}, Model: own})
 	f := &face{tasks: svc, streams: svc}
-	s, err := f.Start(t.Context(), session.Request{Settings: session.Settings{Sandbox: string(guard.ConfineOff)}, Dir: t.TempDir(), Text: "How is it?"}, f.client())
+	s, err := f.Start(t.Context(), session.Request{Settings: session.Settings{Sandbox: string(guard.ConfineOff)},
+		Dir: t.TempDir(), Text: "How is it?"}, f.client())
 	f.turn(t, s, err)
 	if _, err := f.Jump(t.Context(), s.Task, "", op.JumpRequested{To: 0, Reason: "again"}, f.client()); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,8 @@ import (
 
 // TestPickServers: the named servers are picked, or those that can be started.
 func TestPickServers(t *testing.T) {
-	good, off, bad := mcp.Server{Name: "good"}, mcp.Server{Name: "off", Disabled: true}, mcp.Server{Name: "bad", Fault: fs.ErrInvalid}
+	good, off, bad := mcp.Server{Name: "good"}, mcp.Server{Name: "off", Disabled: true},
+		mcp.Server{Name: "bad", Fault: fs.ErrInvalid}
 	for _, tt := range []struct {
 		all   []mcp.Server
 		names []string
@@ -30,11 +31,13 @@ func TestPickServers(t *testing.T) {
 		for _, s := range got {
 			names = append(names, s.Name)
 		}
-		if err == nil && fmt.Sprint(names) != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+		if err == nil && fmt.Sprint(names) != tt.want || (err == nil) != (tt.err == "") ||
+			err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%v of %d: %v, %v", tt.names, len(tt.all), names, err)
 		}
 	}
-	if got, err := Pairs("--env", []string{"A=1=2", " B = x "}, "="); err != nil || fmt.Sprint(got) != "map[A:1=2 B:x]" {
+	if got, err := Pairs("--env", []string{"A=1=2", " B = x "}, "="); err != nil ||
+		fmt.Sprint(got) != "map[A:1=2 B:x]" {
 		t.Errorf("pairs %v, %v", got, err)
 	}
 	for _, kv := range []string{"A", "=1", " =1"} {

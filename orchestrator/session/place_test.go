@@ -71,7 +71,8 @@ func TestFindPlace(t *testing.T) {
 	} {
 		var o worldstate.Options
 		gotDir, store, err := tt.p.find(func() (taskdir.Home, error) { return h, nil }, tt.use, &o)
-		if (err != nil) != tt.err || err == nil && (tt.dir != "" && gotDir != tt.dir || store != tt.store) || o.AllTasks != tt.all {
+		if (err != nil) != tt.err || err == nil && (tt.dir != "" && gotDir != tt.dir || store != tt.store) ||
+			o.AllTasks != tt.all {
 			t.Errorf("%s: %s, %s, all %v, %v", name, gotDir, store, o.AllTasks, err)
 		}
 	}
@@ -137,11 +138,15 @@ func TestCheckRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, file, home, link := filepath.Join(root, "dir"), filepath.Join(root, "file"), filepath.Join(root, "home"), filepath.Join(root, "link")
+	dir, file, home, link := filepath.Join(root, "dir"), filepath.Join(root, "file"), filepath.Join(root,
+		"home"), filepath.Join(root, "link")
 	if err := errors.Join(os.Mkdir(dir, 0o755), os.Mkdir(home, 0o755), os.WriteFile(file, nil, 0o644), os.Symlink(dir, link)); err != nil {
 		t.Fatal(err)
 	}
-	s := &Service{Home: taskdir.Home{User: root, State: home, Data: home, Config: home}, o: Options{Getenv: func(string) string { return "" }}}
+	s := &Service{
+		Home: taskdir.Home{User: root, State: home, Data: home, Config: home},
+		o:    Options{Getenv: func(string) string { return "" }},
+	}
 	for path, ok := range map[string]bool{dir: true, link: true, file: false, dir + "/gone": false, home: false} {
 		r := &Request{Writable: []string{path}}
 		if err := s.Check(r); (err == nil) != ok || ok && r.Writable[0] != dir {
@@ -173,7 +178,10 @@ func TestChangesWithin(t *testing.T) {
 	for _, tt := range []struct {
 		paths []string
 		want  []string
-	}{{nil, []string{"b", "d/e", "d/f"}}, {[]string{"."}, []string{"b", "d/e", "d/f"}}, {[]string{"d"}, []string{"d/e", "d/f"}}, {[]string{"b", "d/f"}, []string{"b", "d/f"}}, {[]string{"a"}, nil}} {
+	}{
+		{nil, []string{"b", "d/e", "d/f"}}, {[]string{"."}, []string{"b", "d/e", "d/f"}},
+		{[]string{"d"}, []string{"d/e", "d/f"}}, {[]string{"b", "d/f"}, []string{"b", "d/f"}}, {[]string{"a"}, nil},
+	} {
 		changes, err := Changes(t.Context(), p.World, ids[0], ids[1], tt.paths)
 		var got []string
 		for _, c := range changes {

@@ -43,7 +43,10 @@ const doneText = "The file is there."
 
 // write is a call that writes a.txt.
 func write(args any) message {
-	return message{"content": nil, "tool_calls": []any{map[string]any{"id": "call_1", "type": "function", "function": map[string]any{"name": "WriteFile", "arguments": args}}}}
+	return message{
+		"content":    nil,
+		"tool_calls": []any{map[string]any{"id": "call_1", "type": "function", "function": map[string]any{"name": "WriteFile", "arguments": args}}},
+	}
 }
 
 const fileArgs = `{"path":"a.txt","content":"hello"}`
@@ -120,7 +123,10 @@ func split(m message) (fields map[string]any, finish any) {
 func sendWhole(w http.ResponseWriter, m message) {
 	fields, finish := split(m)
 	w.Header().Set("Content-Type", "application/json")
-	answer(w, map[string]any{"id": "x", "object": "chat.completion", "model": "served", "choices": []any{map[string]any{"index": 0, "message": fields, "finish_reason": finish}}})
+	answer(w, map[string]any{
+		"id": "x", "object": "chat.completion", "model": "served",
+		"choices": []any{map[string]any{"index": 0, "message": fields, "finish_reason": finish}},
+	})
 }
 
 // sendPieces streams a message: its text and the arguments of calls in pieces of five bytes.
@@ -129,7 +135,10 @@ func sendPieces(w http.ResponseWriter, m message) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(delta map[string]any, finish any) {
 		fmt.Fprint(w, "data: ")
-		answer(w, map[string]any{"id": "x", "object": "chat.completion.chunk", "model": "served", "choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
+		answer(w, map[string]any{
+			"id": "x", "object": "chat.completion.chunk", "model": "served",
+			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}},
+		})
 		fmt.Fprint(w, "\n")
 	}
 	for _, key := range slices.Sorted(mapsKeys(fields)) {
@@ -239,7 +248,8 @@ func with(m message, key string, v any) message {
 func calls(list ...any) message { return message{"content": "", "tool_calls": list} }
 
 func call(id any, args string) map[string]any {
-	return map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "WriteFile", "arguments": args}}
+	return map[string]any{"id": id, "type": "function",
+		"function": map[string]any{"name": "WriteFile", "arguments": args}}
 }
 
 // odd is an endpoint with an oddity.
@@ -262,19 +272,30 @@ func oddities() []odd {
 		asText("Hermes", "<tool_call>\n"+hermes+"\n</tool_call>"),
 		asText("Hermes without the closing tag", "<tool_call>"+hermes),
 		asText("after words", "I write the file.\n\n<tool_call>\n"+hermes+"\n</tool_call>"),
-		asText("two", "<tool_call>\n"+hermes+"\n</tool_call>\n<tool_call>\n"+strings.Replace(hermes, "a.txt", "b.txt", 1)+"\n</tool_call>"),
-		asText("arguments as a string", `<tool_call>{"name":"WriteFile","arguments":"{\"path\":\"a.txt\",\"content\":\"hello\"}"}</tool_call>`),
-		asText("Qwen3-Coder", "<tool_call>\n<function=WriteFile>\n<parameter=path>\na.txt\n</parameter>\n<parameter=content>\nhello\n</parameter>\n</function>\n</tool_call>"),
-		asText("Qwen3-Coder without a wrapper", "<function=WriteFile>\n<parameter=path>\na.txt\n</parameter>\n<parameter=content>\nhello\n</parameter>\n</function>"),
+		asText("two", "<tool_call>\n"+hermes+"\n</tool_call>\n<tool_call>\n"+strings.Replace(hermes, "a.txt", "b.txt",
+			1)+"\n</tool_call>"),
+		asText("arguments as a string",
+			`<tool_call>{"name":"WriteFile","arguments":"{\"path\":\"a.txt\",\"content\":\"hello\"}"}</tool_call>`),
+		asText("Qwen3-Coder",
+			"<tool_call>\n<function=WriteFile>\n<parameter=path>\na.txt\n</parameter>\n<parameter=content>\nhello\n</parameter>\n</function>\n</tool_call>"),
+		asText("Qwen3-Coder without a wrapper",
+			"<function=WriteFile>\n<parameter=path>\na.txt\n</parameter>\n<parameter=content>\nhello\n</parameter>\n</function>"),
 		asText("Llama's function tag", "<function=WriteFile>"+fileArgs+"</function>"),
 		asText("Llama's python tag", `<|python_tag|>{"name": "WriteFile", "parameters": `+fileArgs+`}`),
-		asText("GLM", "<tool_call>WriteFile\n<arg_key>path</arg_key>\n<arg_value>a.txt</arg_value>\n<arg_key>content</arg_key>\n<arg_value>hello</arg_value>\n</tool_call>"),
-		asText("MiniMax", "<minimax:tool_call>\n<invoke name=\"WriteFile\">\n<parameter name=\"path\">a.txt</parameter>\n<parameter name=\"content\">hello</parameter>\n</invoke>\n</minimax:tool_call>"),
-		asText("function_calls", "<function_calls>\n<invoke name=\"WriteFile\">\n<parameter name=\"path\">a.txt</parameter>\n<parameter name=\"content\">hello</parameter>\n</invoke>\n</function_calls>"),
-		asText("gpt-oss", "<|channel|>commentary to=functions.WriteFile <|constrain|>json<|message|>"+fileArgs+"<|call|>"),
-		asText("Kimi", "<|tool_calls_section_begin|><|tool_call_begin|>functions.WriteFile:0<|tool_call_argument_begin|>"+fileArgs+"<|tool_call_end|><|tool_calls_section_end|>"),
-		asText("DeepSeek V3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>WriteFile\n```json\n"+fileArgs+"\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
-		asText("DeepSeek V3.1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>WriteFile<｜tool▁sep｜>"+fileArgs+"<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+		asText("GLM",
+			"<tool_call>WriteFile\n<arg_key>path</arg_key>\n<arg_value>a.txt</arg_value>\n<arg_key>content</arg_key>\n<arg_value>hello</arg_value>\n</tool_call>"),
+		asText("MiniMax",
+			"<minimax:tool_call>\n<invoke name=\"WriteFile\">\n<parameter name=\"path\">a.txt</parameter>\n<parameter name=\"content\">hello</parameter>\n</invoke>\n</minimax:tool_call>"),
+		asText("function_calls",
+			"<function_calls>\n<invoke name=\"WriteFile\">\n<parameter name=\"path\">a.txt</parameter>\n<parameter name=\"content\">hello</parameter>\n</invoke>\n</function_calls>"),
+		asText("gpt-oss",
+			"<|channel|>commentary to=functions.WriteFile <|constrain|>json<|message|>"+fileArgs+"<|call|>"),
+		asText("Kimi",
+			"<|tool_calls_section_begin|><|tool_call_begin|>functions.WriteFile:0<|tool_call_argument_begin|>"+fileArgs+"<|tool_call_end|><|tool_calls_section_end|>"),
+		asText("DeepSeek V3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>WriteFile\n```json\n"+
+			fileArgs+"\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+		asText("DeepSeek V3.1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>WriteFile<｜tool▁sep｜>"+fileArgs+
+			"<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
 		asText("Mistral", "[TOOL_CALLS] ["+hermes+"]"),
 		asText("Mistral with a name", "[TOOL_CALLS]WriteFile[ARGS]"+fileArgs),
 		asText("the bare JSON", hermes),
@@ -442,7 +463,8 @@ func TestProviders(t *testing.T) {
 				if out.Reason != "done" || strings.TrimSpace(out.Answer) != doneText {
 					t.Errorf("the task ended %q (%s) with %q", out.Reason, out.Detail, out.Answer)
 				}
-				if got, err := os.ReadFile(filepath.Join(world, "a.txt")); err != nil || !strings.HasPrefix(string(got), "hello") {
+				if got, err := os.ReadFile(filepath.Join(world, "a.txt")); err != nil ||
+					!strings.HasPrefix(string(got), "hello") {
 					t.Errorf("a.txt is %q, %v", got, err)
 				}
 				if odd.repair != "" && !slices.Contains(repairs, odd.repair) {
@@ -467,12 +489,18 @@ func runAgainst(t *testing.T, e *endpoint) (runtime.Outcome, []string, string) {
 	if err := os.Mkdir(world, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"ANAMNESIS_HOME": filepath.Join(dir, "home"), "OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": server.URL + "/v1"}
+	env := map[string]string{
+		"ANAMNESIS_HOME": filepath.Join(dir, "home"), "OPENAI_API_KEY": "sk-test-0123456789",
+		"OPENAI_BASE_URL": server.URL + "/v1",
+	}
 	service, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := session.Request{Dir: world, ID: "odd", Text: "Make the file a.txt.", Settings: session.Settings{Model: "some-model", Approval: "auto"}}
+	request := session.Request{
+		Dir: world, ID: "odd", Text: "Make the file a.txt.",
+		Settings: session.Settings{Model: "some-model", Approval: "auto"},
+	}
 	task, err := service.Start(t.Context(), request, session.Client{})
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,8 @@ func TestNamesOfSecrets(t *testing.T) {
 		{Settings{Redact: []string{"LONG", "SHORT"}}, "SHORT"}, {Settings{Sandbox: "odd"}, "odd"}, {Settings{WhenAsked: "odd"}, "odd"},
 		{Settings{tools: []string{"odd"}}, "odd"},
 	} {
-		if err := tt.set.check(getenv); (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+		if err := tt.set.check(getenv); (err == nil) != (tt.err == "") ||
+			err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%+v: %v", tt.set, err)
 		}
 	}

@@ -48,7 +48,8 @@ func TestApprovalMode(t *testing.T) {
 		o := &opening{client: client(tt.asks)}
 		o.WhenAsked = string(tt.when)
 		mode, notice, err := o.approvalMode(tt.name)
-		if mode != tt.mode || (notice == "") != (tt.notice == "") || !strings.HasPrefix(notice, tt.notice) || (err != nil) != tt.err {
+		if mode != tt.mode || (notice == "") != (tt.notice == "") || !strings.HasPrefix(notice, tt.notice) ||
+			(err != nil) != tt.err {
 			t.Errorf("%+v: %q, %q, %v", tt, mode, notice, err)
 		}
 	}
@@ -70,7 +71,8 @@ func TestCheckedGoal(t *testing.T) {
 		{&op.Goal{KeepLast: true}, false, "keep-last"},
 	} {
 		got, err := checkedGoal(tt.goal)
-		if (got != nil) != tt.kept || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+		if (got != nil) != tt.kept || (err == nil) != (tt.err == "") ||
+			err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%+v: %+v, %v", tt.goal, got, err)
 		}
 	}
@@ -85,7 +87,10 @@ func TestCheckedGoal(t *testing.T) {
 // TestFollow: the settings go before what the agent specifies; its tools are added, each once.
 func TestFollow(t *testing.T) {
 	names := builtin.OptInNames()
-	spec := &agent.Spec{Model: "m", Sandbox: "off", Approval: "auto", Tools: append(slices.Clone(names), "Bash"), ExcludeTools: names[:1]}
+	spec := &agent.Spec{
+		Model: "m", Sandbox: "off", Approval: "auto", Tools: append(slices.Clone(names), "Bash"),
+		ExcludeTools: names[:1],
+	}
 	var s Settings
 	s.tools = names[1:2]
 	s.follow(spec)

@@ -37,7 +37,8 @@ func TestIsTask(t *testing.T) {
 			}
 		}
 	}
-	if !samePlace(dir, dir+"/.") || samePlace(dir, filepath.Dir(dir)) || samePlace(dir, dir+"/gone") || samePlace(dir+"/gone", dir) {
+	if !samePlace(dir, dir+"/.") || samePlace(dir, filepath.Dir(dir)) || samePlace(dir, dir+"/gone") ||
+		samePlace(dir+"/gone", dir) {
 		t.Error("samePlace is wrong")
 	}
 }

@@ -28,7 +28,8 @@ func TestBudgets(t *testing.T) {
 		{Limits{Limits: op.Limits{USD: 1.5}, EarlierUSD: 1}, "$1.50 spent, $1.50 were allowed"},
 		{Limits{TimeUp: true}, "is over"},
 	} {
-		if _, got := overBudget(s, c.lim); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
+		if _, got := overBudget(s, c.lim); (got == "") != (c.want == "") ||
+			!strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.lim, got, c.want)
 		}
 	}

@@ -99,7 +99,8 @@ jump.intended 2 {"to":0,"backward":true,"by":%[1]q,"reason":"wrong"%[2]s}
 		if p != nil {
 			waits = len(p.Passes)
 		}
-		return fmt.Sprint(s.Steps.At(1).Compacted, s.Steps.At(1).Read, s.Steps.At(1).Carried, " ", s.Totals.Blocks, s.Totals.Passes, s.Totals.CardsWritten,
+		return fmt.Sprint(s.Steps.At(1).Compacted, s.Steps.At(1).Read, s.Steps.At(1).Carried, " ", s.Totals.Blocks,
+			s.Totals.Passes, s.Totals.CardsWritten,
 			" ", waits, " ", s.Pressure.Target, s.Pressure.Compacted, " ", s.Turn.Learned)
 	}
 	turn := func(s *State) any { return fmt.Sprint(s.Turn.Open, s.Turn.Steps) }
@@ -319,7 +320,8 @@ func TestFromSnapshot(t *testing.T) {
 	other := optest.Fold(t, Fold, optest.Parse(t, optest.Stepped+"turn.ended 2 {}"))
 	s.Todos, s.Calls.NeverStarts = []op.Todo{}, map[string]bool{}
 	if !Holds(data, s) || Holds(data, other) || Holds(data[1:], s) {
-		t.Errorf("the snapshot holds its state: %v, another: %v, torn: %v", Holds(data, s), Holds(data, other), Holds(data[1:], s))
+		t.Errorf("the snapshot holds its state: %v, another: %v, torn: %v", Holds(data, s), Holds(data, other),
+			Holds(data[1:], s))
 	}
 }
 
@@ -340,7 +342,8 @@ func TestTexts(t *testing.T) {
 	}
 	now := time.Date(2030, 5, 6, 13, 0, 0, 0, time.Local)
 	for after, want := range map[time.Duration]string{
-		0: "13:00:00", 12*time.Hour - time.Second: "00:59:59", -12*time.Hour + time.Second: "01:00:01", 12 * time.Hour: "2030-05-07 01:00", -12 * time.Hour: "2030-05-06 01:00",
+		0: "13:00:00", 12*time.Hour - time.Second: "00:59:59", -12*time.Hour + time.Second: "01:00:01",
+		12 * time.Hour: "2030-05-07 01:00", -12 * time.Hour: "2030-05-06 01:00",
 	} {
 		if got := Clock(now.Add(after), now); got != want {
 			t.Errorf("%v later: %s, want %s", after, got, want)

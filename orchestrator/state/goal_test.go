@@ -72,7 +72,8 @@ func TestChecksWhen(t *testing.T) {
 
 // TestNeverWorse: a turn that ends without its goal goes back to the step with the best check.
 func TestNeverWorse(t *testing.T) {
-	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}}, GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}}
+	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}},
+		GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}}
 	for _, tt := range []struct {
 		name   string
 		state  *State
@@ -91,7 +92,8 @@ func TestNeverWorse(t *testing.T) {
 			tt.change(tt.state)
 		}
 		tt.state.Goal.Runs[len(tt.state.Goal.Runs)-1].World = tt.state.Steps.At(tt.state.Current).World
-		if act := Next(tt.state, Limits{Limits: op.Limits{Steps: 9}}); act.Kind != tt.want || tt.want == ActReturn && act.Step != 1 {
+		if act := Next(tt.state, Limits{Limits: op.Limits{Steps: 9}}); act.Kind != tt.want ||
+			tt.want == ActReturn && act.Step != 1 {
 			t.Errorf("%s: %+v, want kind %v", tt.name, act, tt.want)
 		}
 	}
@@ -99,7 +101,8 @@ func TestNeverWorse(t *testing.T) {
 
 // TestEnding: a turn that the model's fault or an interruption ends goes back likewise; a jump under way is finished.
 func TestEnding(t *testing.T) {
-	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}}, GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}, Fast: true}
+	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}},
+		GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}, Fast: true}
 	for _, tt := range []struct {
 		name   string
 		worlds string
@@ -150,7 +153,8 @@ func TestCurve(t *testing.T) {
 	for i, v := range []float64{0, 2, 4, 1} {
 		g.Runs = append(g.Runs, GoalRun{Seq: uint64(i + 1), Step: i, Rating: op.Rating{Value: v, Of: 4}})
 	}
-	if line, text := g.Curve(); line != "▁▅█▃" || text != "0 of 4 passed at step 0, best 4 of 4 passed at step 2, last 1 of 4 passed at step 3" {
+	if line, text := g.Curve(); line != "▁▅█▃" ||
+		text != "0 of 4 passed at step 0, best 4 of 4 passed at step 2, last 1 of 4 passed at step 3" {
 		t.Errorf("%q %q", line, text)
 	}
 	for i := range 3 * maxCurve {
@@ -159,7 +163,8 @@ func TestCurve(t *testing.T) {
 	if line, _ := g.Curve(); utf8.RuneCountInString(line) != maxCurve || strings.Contains(line[3:], "▁") {
 		t.Errorf("%q", line)
 	}
-	g.Runs = []GoalRun{{Rating: op.Rating{Value: -3}}, {Rating: op.Rating{Value: 1e300}}, {Rating: op.Rating{Error: "x"}}}
+	g.Runs = []GoalRun{{Rating: op.Rating{Value: -3}}, {Rating: op.Rating{Value: 1e300}},
+		{Rating: op.Rating{Error: "x"}}}
 	if line, _ := g.Curve(); line != "▁█▁" {
 		t.Errorf("%q", line)
 	}
@@ -271,7 +276,8 @@ func TestUnmet(t *testing.T) {
 func TestStuck(t *testing.T) {
 	s := withRuns(t, "abc", GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}})
 	check := func(passing int) {
-		s.check(uint64(600+len(s.Goal.Runs)), &op.CheckRan{Checks: []op.Check{{Exit: 1, Passing: passing, Failing: 5 - passing}}})
+		s.check(uint64(600+len(s.Goal.Runs)),
+			&op.CheckRan{Checks: []op.Check{{Exit: 1, Passing: passing, Failing: 5 - passing}}})
 	}
 	for i := range maxStale {
 		if act := Next(s, Limits{}); i > 0 && act.Kind != ActAsk {
@@ -308,7 +314,8 @@ func TestStuck(t *testing.T) {
 
 // TestWithGoal: what a turn does instead of ending, if anything.
 func TestWithGoal(t *testing.T) {
-	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}}, GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}}
+	good, bad := GoalRun{Step: 1, Rating: op.Rating{Value: 3, Of: 5}},
+		GoalRun{Step: 2, Rating: op.Rating{Value: 1, Of: 5}}
 	limit := Action{Kind: ActEndTurn, Reason: "limit"}
 	for _, tt := range []struct {
 		name   string
@@ -340,7 +347,8 @@ func TestWithGoal(t *testing.T) {
 		if tt.change != nil {
 			tt.change(s)
 		}
-		if act := s.withGoal(tt.act, Limits{TimeUp: tt.timeUp}); act.Kind != tt.want || act.Reason != tt.reason || tt.want == ActReturn && act.Step != 1 {
+		if act := s.withGoal(tt.act, Limits{TimeUp: tt.timeUp}); act.Kind != tt.want || act.Reason != tt.reason ||
+			tt.want == ActReturn && act.Step != 1 {
 			t.Errorf("%s: %+v", tt.name, act)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// TestHeights: runs are as high as their value between the worst, or no test that passed, and the best that there can be.
+// TestHeights: runs are as high as their value between the worst, or no test that passed, and the best that there can
+// be.
 func TestHeights(t *testing.T) {
 	tests := func(passed float64) op.Rating { return op.Rating{Value: passed, Of: 4} }
 	score := func(v float64) op.Rating { return op.Rating{Value: v} }

@@ -52,7 +52,8 @@ func TestSubagents(t *testing.T) {
 		t.Errorf("after b ended: %+v", l)
 	}
 	l.fold(op.Op{Step: 5, Body: &op.SubagentStarted{Task: "b", Description: "three", Call: "c2"}})
-	if b := l[1]; len(l) != 2 || b.Step != 3 || b.Description != "three" || b.Call != "c2" || !b.Running || b.Reason != "" {
+	if b := l[1]; len(l) != 2 || b.Step != 3 || b.Description != "three" || b.Call != "c2" || !b.Running ||
+		b.Reason != "" {
 		t.Errorf("after further work: %+v", l)
 	}
 	if in := l.BegunIn([]int{3, 5}); len(in) != 1 || in[0].Task != "b" || len(l) != 2 {
@@ -69,7 +70,8 @@ func TestResearchRecords(t *testing.T) {
 	if r.Wanted != nil {
 		t.Errorf("wanted: %v", r.Wanted)
 	}
-	fold(3, &op.ApprovalDecided{By: ByResearchGuard, Decision: "refuse", Subjects: []string{"npm:Left-Pad", "npm:other"}})
+	fold(3,
+		&op.ApprovalDecided{By: ByResearchGuard, Decision: "refuse", Subjects: []string{"npm:Left-Pad", "npm:other"}})
 	fold(4, &op.ResearchDone{Subject: "third"})
 	if len(r.Wanted) != 2 {
 		t.Errorf("wanted: %v", r.Wanted)
@@ -106,7 +108,8 @@ func TestWorldChanges(t *testing.T) {
 	}
 	s.World.Gone, s.World.Dirty = true, true
 	s.changed(15, &op.WorldChanged{By: ChangedByUser, To: "c", Tree: "tree"})
-	if s.World.Gone || s.World.Dirty || s.World.Busy || s.World.Now != (Snapshot{Commit: "c", Tree: "tree"}) || s.worldNow() != steps.MarkOf("tree") {
+	if s.World.Gone || s.World.Dirty || s.World.Busy || s.World.Now != (Snapshot{Commit: "c", Tree: "tree"}) ||
+		s.worldNow() != steps.MarkOf("tree") {
 		t.Errorf("after the user's change: %+v", s.World)
 	}
 	s.changed(16, &op.WorldChanged{By: ChangedByAgent, To: "d"})
@@ -140,7 +143,10 @@ func TestWorldChanges(t *testing.T) {
 		parent *op.Parent
 		job    bool
 		want   bool
-	}{"alone": {}, "a subagent": {&op.Parent{}, false, true}, "a copy's": {&op.Parent{Fork: true}, false, false}, "a command runs": {nil, true, true}} {
+	}{
+		"alone": {}, "a subagent": {&op.Parent{}, false, true}, "a copy's": {&op.Parent{Fork: true}, false, false},
+		"a command runs": {nil, true, true},
+	} {
 		s := &State{Opened: op.TaskOpened{Parent: tt.parent}}
 		if tt.job {
 			s.Jobs.Running = []RunningJob{{}}

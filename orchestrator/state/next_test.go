@@ -76,14 +76,16 @@ func TestLoopGuard(t *testing.T) {
 	for i := range MaxBackwardJumps {
 		step := string(rune('1' + i))
 		next := string(rune('2' + i))
-		text += "model.asked " + step + " {}\nmodel.replied " + step + " {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved " + step + " {\"parent\":0,\"commit\":\"c\"}\n" + optest.JumpBack(next)
+		text += "model.asked " + step + " {}\nmodel.replied " + step +
+			" {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved " + step + " {\"parent\":0,\"commit\":\"c\"}\n" + optest.JumpBack(next)
 	}
 	text += "model.asked 4 {}\nmodel.replied 4 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 4 {\"parent\":0,\"commit\":\"c\"}\n"
 	fourth := text + "jump.requested 5 {\"to\":0,\"by\":\"agent\"}\n"
 	failed := fourth + "reflect.asked 5 {\"to\":0}\nreflect.failed 5 {\"to\":0,\"why\":\"no answer\"}\n"
 	question := fourth + "strategy.given 5 {\"to\":0,\"question\":\"Which port?\",\"text\":\"[STRATEGY]\"}\n"
 	plan := fourth + "strategy.given 5 {\"to\":0,\"plan\":[\"look\"],\"text\":\"[STRATEGY]\"}\n"
-	again := plan + "jump.intended 5 {\"to\":0,\"backward\":true,\"by\":\"agent\"}\njump.done 5 {\"to\":0}\nmodel.asked 5 {}\nmodel.replied 5 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 5 {\"parent\":0,\"commit\":\"c\"}\njump.requested 6 {\"to\":0,\"by\":\"agent\"}\n"
+	again := plan +
+		"jump.intended 5 {\"to\":0,\"backward\":true,\"by\":\"agent\"}\njump.done 5 {\"to\":0}\nmodel.asked 5 {}\nmodel.replied 5 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 5 {\"parent\":0,\"commit\":\"c\"}\njump.requested 6 {\"to\":0,\"by\":\"agent\"}\n"
 	tests := []struct {
 		name, ops string
 		person    bool
@@ -107,7 +109,8 @@ func TestLoopGuard(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Next(optest.Fold(t, Fold, optest.Parse(t, tt.ops)), Limits{User: tt.person})
-			if got.Kind != tt.want || !strings.Contains(got.Detail, tt.detail) || tt.question != "" && got.Question != tt.question {
+			if got.Kind != tt.want || !strings.Contains(got.Detail, tt.detail) ||
+				tt.question != "" && got.Question != tt.question {
 				t.Errorf("Next = %+v, want kind %d", got, tt.want)
 			}
 			if got.Kind == ActEndTurn && got.Reason != "stuck" {

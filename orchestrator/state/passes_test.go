@@ -65,7 +65,10 @@ func TestLearns(t *testing.T) {
 	tree := func(read bool) *State {
 		s := new(State)
 		for id, parent := range []int{0, 0, 0} {
-			s.Steps.Add(steps.Step{ID: id, Parent: parent, First: uint64(10*id + 1), Last: uint64(10*id + 9), Ended: true, Read: id == 1 && read})
+			s.Steps.Add(steps.Step{
+				ID: id, Parent: parent, First: uint64(10*id + 1), Last: uint64(10*id + 9), Ended: true,
+				Read: id == 1 && read,
+			})
 		}
 		s.Current = 2
 		return s
@@ -92,7 +95,8 @@ func TestLearns(t *testing.T) {
 	}
 	s := tree(false)
 	s.Learning, s.Turn.Pairs, s.Turn.Learned = new(op.PassBegun), op.Range{First: 1, Last: 2}, []string{"before"}
-	s.learned(projection.Pass{PassDone: &op.PassDone{Ranges: []op.Range{{First: 11, Last: 19}}, Cards: []string{"card"}}})
+	s.learned(
+		projection.Pass{PassDone: &op.PassDone{Ranges: []op.Range{{First: 11, Last: 19}}, Cards: []string{"card"}}})
 	if s.learns() || !s.Steps.At(1).Read || s.Steps.At(2).Read || strings.Join(s.Turn.Learned, " ") != "before card" {
 		t.Errorf("after the pass: %+v, learned %v", s.Steps.List, s.Turn.Learned)
 	}

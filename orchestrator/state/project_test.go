@@ -127,11 +127,15 @@ func (w *walk) perform(a Action) {
 		w.compactOldest(a)
 	case ActCloseUnknown:
 		for _, c := range a.Calls {
-			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: projection.UnknownResult, IsError: true, Unknown: true})
+			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: projection.UnknownResult, IsError: true,
+				Unknown: true})
 		}
 	case ActSaveWorld:
 		id := w.s.Steps.Next()
-		w.add(&op.WorldSaved{Parent: w.s.Current, Commit: fmt.Sprintf("commit%d", id), Tree: fmt.Sprintf("tree%d", id), Mark: fmt.Sprintf("[step %d]", id)})
+		w.add(&op.WorldSaved{
+			Parent: w.s.Current, Commit: fmt.Sprintf("commit%d", id), Tree: fmt.Sprintf("tree%d", id),
+			Mark: fmt.Sprintf("[step %d]", id),
+		})
 	case ActJump:
 		w.jump()
 	case ActMail:
@@ -145,14 +149,20 @@ func (w *walk) perform(a Action) {
 		w.add(&op.JumpDropped{To: w.s.Jump.Pending.To, Why: a.Detail})
 	case ActFinishJump:
 		j := w.s.Jump.Intended
-		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: w.wordsIn(j.Discarded, w.s.Carried), Notice: "notice"})
+		w.add(&op.JumpDone{
+			From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
+			Words: w.wordsIn(j.Discarded, w.s.Carried), Notice: "notice",
+		})
 	}
 }
 
 func (w *walk) runCalls(calls []CallState) {
 	for _, c := range calls {
 		if !c.Called {
-			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: fmt.Sprintf("tree%d", w.s.Current), Effects: rapid.Bool().Draw(w.t, "effects")})
+			w.add(&op.ToolCalled{
+				Call: c.ID, Name: c.Name, Args: c.Args, World: fmt.Sprintf("tree%d", w.s.Current),
+				Effects: rapid.Bool().Draw(w.t, "effects"),
+			})
 		}
 		switch rapid.IntRange(0, 9).Draw(w.t, "call") {
 		case 0:
@@ -162,9 +172,11 @@ func (w *walk) runCalls(calls []CallState) {
 			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
 		case 2, 3:
 			if w.s.Jump.Pending == nil {
-				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.Steps.Next()).Draw(w.t, "to"), By: op.ByAgent, Call: c.ID}
+				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.Steps.Next()).Draw(w.t, "to"),
+					By: op.ByAgent, Call: c.ID}
 				if rapid.Bool().Draw(w.t, "mail") {
-					j.Mail = &op.Mail{Checkpoint: j.To, Message: "mail", RestoreFiles: rapid.Bool().Draw(w.t, "restore files")}
+					j.Mail = &op.Mail{Checkpoint: j.To, Message: "mail",
+						RestoreFiles: rapid.Bool().Draw(w.t, "restore files")}
 				}
 				w.add(j)
 			}
@@ -282,7 +294,10 @@ func (w *walk) mask(a Action) {
 func (w *walk) compactOldest(a Action) {
 	first, last := w.s.Steps.At(a.Steps[0]), w.s.Steps.At(a.Steps[len(a.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
-	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: op.TriggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
+	w.add(&op.PassDone{
+		Ranges: []op.Range{r}, Trigger: op.TriggerWindow, Block: fmt.Sprintf("[block over %s]", r),
+		Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target,
+	})
 }
 
 // wordsIn joins what the user said in some ranges, but for operations that
@@ -305,7 +320,10 @@ func (w *walk) wordsIn(ranges []op.Range, out func(op.Op) bool) string {
 func TestProjectionIsAlwaysAChat(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &walk{t: rt, s: new(State)}
-		w.add(&op.TaskOpened{Task: "t", System: "system", EAS: 1000, Window: rapid.SampledFrom([]int{0, 4000, 20000}).Draw(rt, "window")})
+		w.add(&op.TaskOpened{
+			Task: "t", System: "system", EAS: 1000,
+			Window: rapid.SampledFrom([]int{0, 4000, 20000}).Draw(rt, "window"),
+		})
 		w.add(&op.UserSaid{Text: "the first request", Source: op.SourceRequest})
 		limits := Limits{Limits: op.Limits{Steps: 1000}, User: rapid.Bool().Draw(rt, "person")}
 		for range 60 {

@@ -51,7 +51,10 @@ func TestQuestions(t *testing.T) {
 // TestAsksLimit: a limit is a question where an answer is waited for, until the user refuses to raise it.
 func TestAsksLimit(t *testing.T) {
 	end := Action{Kind: ActEndTurn, Reason: "limit", Reached: op.LimitTokens, Detail: "100 tokens used"}
-	refused := Question{QuestionAsked: op.QuestionAsked{About: op.AboutLimit, Limit: op.LimitTokens}, Answer: new(op.QuestionAnswered)}
+	refused := Question{
+		QuestionAsked: op.QuestionAsked{About: op.AboutLimit, Limit: op.LimitTokens},
+		Answer:        new(op.QuestionAnswered),
+	}
 	unanswered, otherLimit, other := refused, refused, refused
 	unanswered.Answer, otherLimit.Limit, other.About = nil, op.LimitSteps, op.AboutCall
 	raised := refused

@@ -11,7 +11,10 @@ import (
 // provider is not waited for.
 func TestResumed(t *testing.T) {
 	was := func() *State {
-		s := &State{Opened: op.TaskOpened{Dir: "/a", Store: "s", WhenAsked: "wait"}, Limits: op.Limits{Steps: 3}, Outage: new(Outage)}
+		s := &State{
+			Opened: op.TaskOpened{Dir: "/a", Store: "s", WhenAsked: "wait"}, Limits: op.Limits{Steps: 3},
+			Outage: new(Outage),
+		}
 		s.Model.Name, s.Model.BaseURL, s.Model.EAS, s.Model.Window, s.Model.Reflect = "m", "u", 8, 16, "r"
 		s.Grants.Mode = "ask"
 		s.Goal.Until = []string{"make"}

@@ -94,15 +94,17 @@ func TestNextForRoom(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := optest.Fold(t, Fold, optest.Parse(t, big(tt.ops)))
 			got := Next(s, Limits{ToolTokens: tt.tools})
-			if got.Kind != tt.want || !slices.Equal(got.Seqs, tt.seqs) || !slices.Equal(got.Steps, tt.steps) || !strings.Contains(got.Detail, tt.detail) {
-				t.Errorf("Next = %+v at %d tokens, want kind %d, results %v, steps %v", got, s.Context.Tokens, tt.want, tt.seqs, tt.steps)
+			if got.Kind != tt.want || !slices.Equal(got.Seqs, tt.seqs) || !slices.Equal(got.Steps, tt.steps) ||
+				!strings.Contains(got.Detail, tt.detail) {
+				t.Errorf("Next = %+v at %d tokens, want kind %d, results %v, steps %v", got, s.Context.Tokens, tt.want,
+					tt.seqs, tt.steps)
 			}
 		})
 	}
 }
 
-// TestTarget: a context is made smaller to six tenths of the limit of the window, less what tools take, but no less than
-// six tenths of the rest.
+// TestTarget: a context is made smaller to six tenths of the limit of the window, less what tools take, but no less
+// than six tenths of the rest.
 func TestTarget(t *testing.T) {
 	for tools, want := range map[int]int{0: 4200, 1000: 3600, 6000: 2100} {
 		s := optest.Fold(t, Fold, optest.Parse(t, big(pressed)))
@@ -118,11 +120,14 @@ func TestTarget(t *testing.T) {
 func TestStepsLimit(t *testing.T) {
 	stream := func(eas, steps, size int) *State {
 		var sb strings.Builder
-		fmt.Fprintf(&sb, "task.opened 0 {\"task\":\"t\",\"window\":400000,\"eas\":%d}\nuser.said 0 {\"text\":\"Go.\",\"source\":\"request\"}\ncards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n", eas)
+		fmt.Fprintf(&sb,
+			"task.opened 0 {\"task\":\"t\",\"window\":400000,\"eas\":%d}\nuser.said 0 {\"text\":\"Go.\",\"source\":\"request\"}\ncards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n", eas)
 		for i := range steps {
 			seq, id := 5+5*i, i+1
-			fmt.Fprintf(&sb, "model.asked %d {\"last_seq\":%d}\nmodel.replied %d {\"text\":\"A.\",\"calls\":[{\"id\":\"a\",\"name\":\"Bash\",\"args\":\"{}\"}],\"finish\":\"tool_calls\"}\ntool.called %d {\"call\":\"a\",\"name\":\"Bash\"}\n", id, seq-1, id, id)
-			fmt.Fprintf(&sb, "tool.returned %d {\"call\":\"a\",\"name\":\"Bash\",\"text\":%q}\nworld.saved %d {\"parent\":%d,\"commit\":\"c\",\"mark\":\"[step %d]\"}\n", id, strings.Repeat("x", size), id, i, id)
+			fmt.Fprintf(&sb,
+				"model.asked %d {\"last_seq\":%d}\nmodel.replied %d {\"text\":\"A.\",\"calls\":[{\"id\":\"a\",\"name\":\"Bash\",\"args\":\"{}\"}],\"finish\":\"tool_calls\"}\ntool.called %d {\"call\":\"a\",\"name\":\"Bash\"}\n", id, seq-1, id, id)
+			fmt.Fprintf(&sb,
+				"tool.returned %d {\"call\":\"a\",\"name\":\"Bash\",\"text\":%q}\nworld.saved %d {\"parent\":%d,\"commit\":\"c\",\"mark\":\"[step %d]\"}\n", id, strings.Repeat("x", size), id, i, id)
 		}
 		return optest.Fold(t, Fold, optest.Parse(t, sb.String()))
 	}
@@ -140,19 +145,21 @@ func TestStepsLimit(t *testing.T) {
 		s := stream(tt.eas, tt.steps, tt.size)
 		got := Next(s, Limits{})
 		if got.Kind != tt.want || len(got.Steps) != tt.compacted || tt.compacted > 0 && got.Steps[0] != 1 {
-			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.Context.Tokens, s.StepsLimit(), tt.want, tt.compacted)
+			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.Context.Tokens,
+				s.StepsLimit(), tt.want, tt.compacted)
 		}
 	}
 }
 
-// TestWindowAfterRefusal: after a refused context one as large that is answered gives the model its window back; a smaller
-// one does not, and nothing changes without a refusal.
+// TestWindowAfterRefusal: after a refused context one as large that is answered gives the model its window back; a
+// smaller one does not, and nothing changes without a refusal.
 func TestWindowAfterRefusal(t *testing.T) {
 	for _, tt := range []struct{ overflows, asked, window, want int }{
 		{1, 900, 900, 1000}, {1, 901, 900, 1000}, {2, 900, 900, 1000}, {1, 899, 900, 900}, {0, 900, 900, 900}, {0, 10, 900, 900},
 	} {
 		var s State
-		s.Pressure.Overflows, s.Pressure.Asked, s.Pressure.Window, s.Model.Window = tt.overflows, tt.asked, 1000, tt.window
+		s.Pressure.Overflows, s.Pressure.Asked, s.Pressure.Window, s.Model.Window = tt.overflows, tt.asked,
+			1000, tt.window
 		s.reply(1, &op.ModelReplied{Text: "x"})
 		if s.Model.Window != tt.want || s.Pressure.Overflows != 0 {
 			t.Errorf("%+v: window %d, %d refusals", tt, s.Model.Window, s.Pressure.Overflows)
@@ -160,8 +167,8 @@ func TestWindowAfterRefusal(t *testing.T) {
 	}
 }
 
-// atSize is a state whose window allows 7,000 tokens and whose context has as many as given, all of them in results that
-// the model has seen, one of each step from 1 on.
+// atSize is a state whose window allows 7,000 tokens and whose context has as many as given, all of them in results
+// that the model has seen, one of each step from 1 on.
 func atSize(results ...int) *State {
 	s := &State{Last: 100}
 	s.Turn.Open, s.Model.Window, s.Model.EAS, s.Pressure.Seen = true, 10_000, 1000, 100
@@ -169,7 +176,8 @@ func atSize(results ...int) *State {
 	for i, tok := range results {
 		id := i + 1
 		s.Steps.Add(steps.Step{ID: id, Parent: i, First: uint64(10 * id), Last: uint64(10 * id), Ended: true})
-		s.Context.Entries = append(s.Context.Entries, projection.Entry{Seq: uint64(10 * id), Step: id, Tok: tok, Msg: model.Message{Role: model.RoleTool}})
+		s.Context.Entries = append(s.Context.Entries,
+			projection.Entry{Seq: uint64(10 * id), Step: id, Tok: tok, Msg: model.Message{Role: model.RoleTool}})
 		s.Context.Tokens += tok
 	}
 	return s
@@ -249,10 +257,12 @@ func TestRefused(t *testing.T) {
 		s.Model.Window, s.Context.Tokens = tt.window, tt.tokens
 		s.overflowed("413")
 		if s.Model.Window != tt.during || s.Pressure.Window != tt.window || s.Pressure.Target != tt.tokens*6/10 {
-			t.Errorf("%d tokens were refused, the window was %d: now %d, %+v", tt.tokens, tt.window, s.Model.Window, s.Pressure)
+			t.Errorf("%d tokens were refused, the window was %d: now %d, %+v", tt.tokens, tt.window,
+				s.Model.Window, s.Pressure)
 		}
 		for range 2 { // the second turn was not refused
-			if s.Pressure.relieve(&s.Model); s.Model.Window != tt.window || s.Pressure.Overflows+s.Pressure.Target != 0 {
+			if s.Pressure.relieve(&s.Model); s.Model.Window != tt.window ||
+				s.Pressure.Overflows+s.Pressure.Target != 0 {
 				t.Errorf("at the turn's end: window %d, want %d, %+v", s.Model.Window, tt.window, s.Pressure)
 			}
 			s.Pressure.Window = 7

@@ -104,7 +104,8 @@ func TestFoldVersion(t *testing.T) {
 		}
 	}
 	if string(want) != got {
-		t.Errorf("operations fold to %swant %sraise FoldVersion unless you have, then run this test with -update", got, want)
+		t.Errorf(
+			"operations fold to %swant %sraise FoldVersion unless you have, then run this test with -update", got, want)
 	}
 }
 

@@ -36,7 +36,8 @@ func TestCanJump(t *testing.T) {
 	at := func(set func(s *State)) *State {
 		s := &State{Current: 2}
 		for id := range 4 { // step 3 is under way
-			s.Steps.Add(steps.Step{ID: id, Parent: max(id-1, 0), Ended: id < 3, Saved: id != 1 && id < 3, NoCheckpoint: "full"})
+			s.Steps.Add(
+				steps.Step{ID: id, Parent: max(id-1, 0), Ended: id < 3, Saved: id != 1 && id < 3, NoCheckpoint: "full"})
 		}
 		if set != nil {
 			set(s)

@@ -24,7 +24,8 @@ func TestBegan(t *testing.T) {
 	} {
 		var st steps.Step
 		began(&st, &tt.call, 7)
-		if len(st.Began) != tt.want || tt.want > 0 && (st.Began[0].Seq != 7 || st.Began[0].Key != undoneKey(steps.MarkOf("tree"), "Bash", "{}")) {
+		if len(st.Began) != tt.want ||
+			tt.want > 0 && (st.Began[0].Seq != 7 || st.Began[0].Key != undoneKey(steps.MarkOf("tree"), "Bash", "{}")) {
 			t.Errorf("%s: %+v", name, st.Began)
 		}
 	}
@@ -37,7 +38,8 @@ func branching(parents []int, began ...string) *steps.Tree {
 		st := steps.Step{ID: id, Parent: parent, Ended: true}
 		if id < len(began) {
 			for i, args := range strings.Fields(began[id]) {
-				st.Began = append(st.Began, steps.Began{Key: undoneKey(steps.MarkOf("tree"), "Bash", args), Seq: uint64(10*id + i)})
+				st.Began = append(st.Began,
+					steps.Began{Key: undoneKey(steps.MarkOf("tree"), "Bash", args), Seq: uint64(10*id + i)})
 			}
 		}
 		tree.Add(st)
@@ -112,7 +114,8 @@ func TestUndoneForgets(t *testing.T) {
 		t.Errorf("%d calls, want %d", len(c.Undone), maxUndone)
 	}
 	c.undo(tree, []int{3}, "")
-	if len(c.Undone) != maxUndone-1 || slices.ContainsFunc(slices.Collect(maps.Values(c.Undone)), func(u Undone) bool { return u.Step == 1 }) {
+	if len(c.Undone) != maxUndone-1 ||
+		slices.ContainsFunc(slices.Collect(maps.Values(c.Undone)), func(u Undone) bool { return u.Step == 1 }) {
 		t.Errorf("%d calls, want those of all steps but the first", len(c.Undone))
 	}
 }

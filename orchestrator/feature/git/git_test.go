@@ -48,7 +48,8 @@ func TestMoves(t *testing.T) {
 			err: "in the middle of a merge; finish it or run 'git merge --abort'"},
 		{name: "in a bisect", then: commit + "two; git bisect start", err: "in the middle of a bisect; run 'git bisect reset'"},
 		{name: "in a merge then", sh: "git switch -qc topic; " + commit + "two; git switch -q main; " + commit + "three; git merge -q --no-commit topic",
-			then: "git merge --abort; " + commit + "four", err: "step 1 ended with a state that git cannot be moved into (merge)"},
+			then: "git merge --abort; " + commit + "four",
+			err:  "step 1 ended with a state that git cannot be moved into (merge)"},
 		{name: "gone", then: "mv .git ../gone", err: "where it stands is unknown"},
 		{name: "locked", then: commit + "two; touch .git/index.lock", err: "index.lock exists"},
 		{name: "in another worktree", then: "git switch -qc topic; git worktree add -q ../other main", err: "branch main is checked out in"},
@@ -85,10 +86,12 @@ func TestMoves(t *testing.T) {
 					t.Fatalf("%d, from %s: %s", i, from, got)
 				}
 				now := workspace.GitNow(t.Context(), r.dir, new(worldstate.GitReader))
-				if now.Head != moves[0].To.Head || now.Commit != moves[0].To.Commit || now.Staged != moves[0].To.Staged {
+				if now.Head != moves[0].To.Head || now.Commit != moves[0].To.Commit ||
+					now.Staged != moves[0].To.Staged {
 					t.Errorf("%d: it stands at %+v, want %+v", i, now, moves[0].To)
 				}
-				left := r.sh(t, "git log --format=%s refs/anamnesis/left/x --not --branches | grep -v 'before a jump' | sort || true")
+				left := r.sh(t,
+					"git log --format=%s refs/anamnesis/left/x --not --branches | grep -v 'before a jump' | sort || true")
 				if left != tt.left {
 					t.Errorf("%d: %q is left, want %q", i, left, tt.left)
 				}
@@ -111,7 +114,8 @@ func TestPlanSteps(t *testing.T) {
 			t.Errorf("step %d: %s, %v; want %s", step, inWords(moves), err, want)
 		}
 	}
-	if _, err := r.plan(t, 0); err == nil || !strings.Contains(err.Error(), "no git repository is recorded up to step 0") {
+	if _, err := r.plan(t, 0); err == nil ||
+		!strings.Contains(err.Error(), "no git repository is recorded up to step 0") {
 		t.Errorf("step 0: %v", err)
 	}
 }
@@ -184,7 +188,10 @@ func (r repository) saved(t *testing.T) {
 	t.Helper()
 	now := workspace.GitNow(t.Context(), r.dir, new(worldstate.GitReader))
 	s := r.place.State()
-	bodies := []op.Body{&op.GitSeen{Dir: ".", GitAt: now}, &op.WorldSaved{Commit: fmt.Sprint(s.Last)}, &op.ModelAsked{LastSeq: s.Last + 2}, &op.ModelReplied{Text: "On."}}
+	bodies := []op.Body{
+		&op.GitSeen{Dir: ".", GitAt: now}, &op.WorldSaved{Commit: fmt.Sprint(s.Last)},
+		&op.ModelAsked{LastSeq: s.Last + 2}, &op.ModelReplied{Text: "On."},
+	}
 	if err := r.place.Record(t.Context(), bodies...); err != nil {
 		t.Fatal(err)
 	}

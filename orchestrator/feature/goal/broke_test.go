@@ -56,7 +56,8 @@ func TestBeneath(t *testing.T) {
 			t.Errorf("%q lacks %s", got, want)
 		}
 	}
-	if slices.Contains(got, "a") || slices.Contains(got, "file") || slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "far") }) {
+	if slices.Contains(got, "a") || slices.Contains(got, "file") ||
+		slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "far") }) {
 		t.Errorf("too much: %q", got)
 	}
 	for i := range maxBeneath + 1 {

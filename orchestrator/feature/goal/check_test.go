@@ -52,7 +52,8 @@ func TestCheckSays(t *testing.T) {
 	for i, file := range []string{"", "lib", "tests/t.sh"} {
 		save(t, place, i, file)
 	}
-	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{World: place.Dir, Cache: t.TempDir(), Temp: t.TempDir()})
+	box, err := guard.NewSandbox(t.Context(),
+		guard.SandboxOptions{World: place.Dir, Cache: t.TempDir(), Temp: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,8 @@ func TestCheckSays(t *testing.T) {
 		{"after several runs", func(g *state.Goal) {
 			again(false, 0, "! test -e lib")(g)
 			g.Runs = append(g.Runs, state.GoalRun{Step: 0, Passed: true})
-		}, "passed false, first false, exits 1 (exit code 1), rating 0 of 1, changed [lib tests/t.sh], broke after 0 in 1 [lib]"},
+		},
+			"passed false, first false, exits 1 (exit code 1), rating 0 of 1, changed [lib tests/t.sh], broke after 0 in 1 [lib]"},
 		{"frozen", frozen("true"), "passed false, first true, exits 0, rating 0 of 1, changed [tests/t.sh], refused"},
 		{"changed before", func(g *state.Goal) { g.Until, g.Changed = []string{"true"}, []string{"tests/t.sh"} }, "passed true, first true, exits 0, rating 1 of 1, changed []"},
 		{"changed before, and frozen", func(g *state.Goal) { g.Until, g.Frozen, g.Changed = []string{"true"}, true, []string{"tests/t.sh"} },
@@ -178,10 +180,12 @@ func TestCheckSays(t *testing.T) {
 	if b := check(t.Context(), true, func(g *state.Goal) { g.Until, g.InWorld = []string{"true"}, "the sandbox is off" }); b.InWorld != "" {
 		t.Errorf("without a sandbox, the second time: %+v", b)
 	}
-	if b := check(t.Context(), true, again(true, 0, "! test -e lib")); b.Broke == nil || b.Broke.Probes != 0 || b.Broke.Unfinished == "" || b.Broke.Step != st.Current {
+	if b := check(t.Context(), true, again(true, 0, "! test -e lib")); b.Broke == nil || b.Broke.Probes != 0 ||
+		b.Broke.Unfinished == "" || b.Broke.Step != st.Current {
 		t.Errorf("what broke without a sandbox: %+v", b.Broke)
 	}
-	if b := check(t.Context(), true, again(true, 1, "! test -e tests")); b.Broke == nil || b.Broke.Unfinished != "" || b.Broke.Step != 2 {
+	if b := check(t.Context(), true, again(true, 1, "! test -e tests")); b.Broke == nil || b.Broke.Unfinished != "" ||
+		b.Broke.Step != 2 {
 		t.Errorf("what broke in one step, without a sandbox: %+v", b.Broke)
 	}
 }
@@ -205,12 +209,14 @@ func TestSearch(t *testing.T) {
 	for i := 1; i <= steps; i++ {
 		save(t, place, i, fmt.Sprint("f", i))
 	}
-	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{World: place.Dir, Cache: t.TempDir(), Temp: t.TempDir()})
+	box, err := guard.NewSandbox(t.Context(),
+		guard.SandboxOptions{World: place.Dir, Cache: t.TempDir(), Temp: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var shown []string
-	checker := New(place, func(context.Context) (*guard.Sandbox, error) { return box, nil }, func(_ op.Call, text string) { shown = append(shown, text) })
+	checker := New(place, func(context.Context) (*guard.Sandbox, error) { return box, nil },
+		func(_ op.Call, text string) { shown = append(shown, text) })
 	broke := func(command string, last state.GoalRun) *op.Broke {
 		t.Helper()
 		place.State().Goal = state.Goal{Runs: []state.GoalRun{last}}
@@ -226,7 +232,8 @@ func TestSearch(t *testing.T) {
 	}
 	for bad := 1; bad <= steps; bad++ {
 		b := broke(fmt.Sprint("test -e deps/one && ! test -e f", bad), state.GoalRun{Passed: true})
-		if b == nil || b.Step != bad || b.Good != bad-1 || b.Probes > 3 || b.Unfinished != "" || fmt.Sprint(b.Changed) != fmt.Sprintf("[f%d]", bad) {
+		if b == nil || b.Step != bad || b.Good != bad-1 || b.Probes > 3 || b.Unfinished != "" ||
+			fmt.Sprint(b.Changed) != fmt.Sprintf("[f%d]", bad) {
 			t.Errorf("step %d broke it: %+v", bad, b)
 		}
 	}

@@ -10,7 +10,10 @@ import (
 
 // TestReadBy: what a check reads is what it names, and what looks like its tests.
 func TestReadBy(t *testing.T) {
-	changed := []string{"a.go", "a_test.go", "tests/x.py", "src/main.rs", "check.sh", "app.test.ts", "conftest.py", "src/test/java/ATest.java", "contest.py", "latest/x"}
+	changed := []string{
+		"a.go", "a_test.go", "tests/x.py", "src/main.rs", "check.sh", "app.test.ts", "conftest.py",
+		"src/test/java/ATest.java", "contest.py", "latest/x",
+	}
 	want := []string{"a_test.go", "tests/x.py", "check.sh", "app.test.ts", "conftest.py", "src/test/java/ATest.java"}
 	if got := readBy([]string{"go test ./... && sh ./check.sh"}, changed); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -51,7 +54,8 @@ func TestWords(t *testing.T) {
 
 // TestTail: the end of an output, whole lines.
 func TestTail(t *testing.T) {
-	if got := tail(strings.Repeat("line\n", 100) + "last\n"); strings.Count(got, "\n") != maxLines-1 || !strings.HasSuffix(got, "last") {
+	if got := tail(strings.Repeat("line\n", 100) + "last\n"); strings.Count(got, "\n") != maxLines-1 ||
+		!strings.HasSuffix(got, "last") {
 		t.Errorf("%q", got)
 	}
 	for size, cut := range map[int]bool{maxText: false, maxText + 1: true} {

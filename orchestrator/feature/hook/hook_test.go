@@ -39,7 +39,8 @@ func TestMatch(t *testing.T) {
 		{"Ed", "StrReplaceFile", `{}`, "none"},
 		{"mcp__memory", "mcp__memory__store", `{}`, "none"},
 	} {
-		hooks, err := parse(t, `hooks: {PreToolUse: [{matcher: "`+c.matcher+`", hooks: [{type: command, command: x}]}]}`)
+		hooks, err := parse(t,
+			`hooks: {PreToolUse: [{matcher: "`+c.matcher+`", hooks: [{type: command, command: x}]}]}`)
 		if err != nil {
 			t.Fatal(err)
 		}

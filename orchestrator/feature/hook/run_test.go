@@ -56,7 +56,8 @@ func ran(bodies []op.Body) string {
 // TestCheck: what the exit codes and the JSON of hooks decide about a call.
 func TestCheck(t *testing.T) {
 	specific := func(fields string) string { return `echo '{"hookSpecificOutput":{` + fields + `}}'` }
-	allow, ask, deny := specific(`"permissionDecision":"allow"`), specific(`"permissionDecision":"ask"`), specific(`"permissionDecision":"deny","permissionDecisionReason":"no"`)
+	allow, ask, deny := specific(`"permissionDecision":"allow"`), specific(`"permissionDecision":"ask"`),
+		specific(`"permissionDecision":"deny","permissionDecisionReason":"no"`)
 	for _, tt := range []struct {
 		name     string
 		commands []string
@@ -101,7 +102,8 @@ func TestCheck(t *testing.T) {
 					refused = strings.TrimPrefix(res.Text, "Refused by a hook: ")
 				}
 			}
-			if refused != tt.refused || c.HookAllows != tt.allows || c.HookAsks != tt.asks || c.Reminder != tt.reminder {
+			if refused != tt.refused || c.HookAllows != tt.allows || c.HookAsks != tt.asks ||
+				c.Reminder != tt.reminder {
 				t.Errorf("refused %q, allows %v, asks %v, reminder %q", refused, c.HookAllows, c.HookAsks, c.Reminder)
 			}
 			if got := ran(c.Record); tt.refused == "" && got != tt.recorded {
@@ -148,7 +150,8 @@ func TestPrompt(t *testing.T) {
 	} {
 		r, _ := runner(t, op.TaskOpened{}, promptSubmit, tt.command)
 		bodies, err := r.Prompt(t.Context(), tt.text)
-		if errors.Is(err, ErrBlocked) != (tt.blocked != "") || err != nil && !strings.HasSuffix(err.Error(), tt.blocked) || ran(bodies) != tt.recorded {
+		if errors.Is(err, ErrBlocked) != (tt.blocked != "") ||
+			err != nil && !strings.HasSuffix(err.Error(), tt.blocked) || ran(bodies) != tt.recorded {
 			t.Errorf("%q, %s: %q, %v", tt.text, tt.command, ran(bodies), err)
 		}
 	}
@@ -157,7 +160,8 @@ func TestPrompt(t *testing.T) {
 // TestStop: a hook keeps the turn going a bounded number of times in a row.
 func TestStop(t *testing.T) {
 	const on = "block|more|[hook] Go on, a hook says: more|on"
-	r, p := runner(t, op.TaskOpened{}, stop, `test -e stay || exit 0; grep -q '"stop_hook_active":true' && touch active; echo more >&2; exit 2`)
+	r, p := runner(t, op.TaskOpened{}, stop,
+		`test -e stay || exit 0; grep -q '"stop_hook_active":true' && touch active; echo more >&2; exit 2`)
 	stay := func(want bool) {
 		t.Helper()
 		err := os.RemoveAll(filepath.Join(p.Dir, "stay"))
@@ -208,7 +212,8 @@ func TestStopOfSubagent(t *testing.T) {
 
 // TestNotify: hooks about a question run beside the task and decide nothing.
 func TestNotify(t *testing.T) {
-	r, p := runner(t, op.TaskOpened{}, notification, `grep -q '"message":"May I?"' && touch seen; echo shown >&2; exit 2`)
+	r, p := runner(t, op.TaskOpened{}, notification,
+		`grep -q '"message":"May I?"' && touch seen; echo shown >&2; exit 2`)
 	last := p.State().Last
 	r.Notify("permission_prompt", "May I?")
 	r.Close()

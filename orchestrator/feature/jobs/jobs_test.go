@@ -20,17 +20,18 @@ import (
 func begin(t *testing.T, js *jobs.Jobs, text string, runs bool, end tool.JobEnd) string {
 	t.Helper()
 	printed := make(chan struct{})
-	id, err := js.Begin(tool.JobStart{Call: "c", Command: "make", Timeout: time.Minute, Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
-		if err := started(op.ToolStarted{Call: "c", PID: 1}); err != nil {
+	id, err := js.Begin(tool.JobStart{Call: "c", Command: "make", Timeout: time.Minute,
+		Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
+			if err := started(op.ToolStarted{Call: "c", PID: 1}); err != nil {
+				return end, err
+			}
+			_, err := io.WriteString(out, text)
+			close(printed)
+			if runs {
+				<-ctx.Done()
+			}
 			return end, err
-		}
-		_, err := io.WriteString(out, text)
-		close(printed)
-		if runs {
-			<-ctx.Done()
-		}
-		return end, err
-	}})
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +98,16 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestBegin: jobs are numbered on, as many as the limit run at once, and none begins that cannot be recorded or after the
-// task has ended them.
+// TestBegin: jobs are numbered on, as many as the limit run at once, and none begins that cannot be recorded or after
+// the task has ended them.
 func TestBegin(t *testing.T) {
 	p := gatetest.Place(t, op.TaskOpened{})
 	js := jobs.New(p.Ledger)
 	failed := errors.New("no such program")
-	none := tool.JobStart{Command: "none", Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) {
-		return tool.JobEnd{}, failed
-	}}
+	none := tool.JobStart{Command: "none",
+		Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) {
+			return tool.JobEnd{}, failed
+		}}
 	if id, err := js.Begin(none); !errors.Is(err, failed) {
 		t.Errorf("%q, %v; want %v", id, err, failed)
 	}
@@ -153,9 +155,13 @@ func TestOutput(t *testing.T) {
 		n          int
 		want       string
 		first, end int64
-	}{{0, 3, "012", 0, 3}, {8, 9, "89", 8, 10}, {-3, 9, "789", 7, 10}, {-99, 2, "01", 0, 2}, {10, 5, "", 10, 10}, {99, 5, "", 10, 10}} {
+	}{
+		{0, 3, "012", 0, 3}, {8, 9, "89", 8, 10}, {-3, 9, "789", 7, 10}, {-99, 2, "01", 0, 2}, {10, 5, "", 10, 10},
+		{99, 5, "", 10, 10},
+	} {
 		o, err := js.Output(id, tt.from, tt.n)
-		if err != nil || o.Text != tt.want || o.From != tt.first || o.Next != tt.end || o.Dropped != 0 || o.Job.Bytes != 10 {
+		if err != nil || o.Text != tt.want || o.From != tt.first || o.Next != tt.end || o.Dropped != 0 ||
+			o.Job.Bytes != 10 {
 			t.Errorf("%d bytes from %d: %+v, %v", tt.n, tt.from, o, err)
 		}
 	}
@@ -216,7 +222,8 @@ func TestTools(t *testing.T) {
 		{"TaskStop", `{"task_id":"bg_3"}`, "bg_3 was ended by TaskStop (so it is), 6 bytes of output.", false, false},
 		{"TaskStop", `{"task_id":"bg_1"}`, ended + ".", false, false},
 	} {
-		if res := call(js, tt.name, tt.args); res.Text != tt.want || res.Network != tt.network || res.IsError != tt.isError {
+		if res := call(js, tt.name, tt.args); res.Text != tt.want || res.Network != tt.network ||
+			res.IsError != tt.isError {
 			t.Errorf("%s %s: %+v, want %q", tt.name, tt.args, res, tt.want)
 		}
 	}

@@ -29,7 +29,8 @@ func TestLostJobs(t *testing.T) {
 	record(t, p, started("bg_1"), started("bg_2"))
 	l := jobs.New(p.Ledger)
 	step := p.State().Jobs.Running[0].Step
-	if names, err := l.EndOf(t.Context(), []int{step + 1}); err != nil || len(names) != 0 || len(p.State().Jobs.Running) != 2 {
+	if names, err := l.EndOf(t.Context(), []int{step + 1}); err != nil || len(names) != 0 ||
+		len(p.State().Jobs.Running) != 2 {
 		t.Fatalf("of another step: ended %q, %v", names, err)
 	}
 	if err := errors.Join(l.CloseLost(t.Context()), p.ApplyQueued()); err != nil {

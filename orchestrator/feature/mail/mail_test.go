@@ -17,10 +17,12 @@ import (
 // TestCheckMail: a D-Mail goes to a checkpoint that exists, says something, and restores only files that were saved.
 func TestCheckMail(t *testing.T) {
 	end := func(step int, commit string) *op.WorldSaved {
-		return &op.WorldSaved{Parent: step - 1, Commit: commit, Tree: commit, Error: strings.Repeat("disk full", 1-min(1, len(commit)))}
+		return &op.WorldSaved{Parent: step - 1, Commit: commit, Tree: commit,
+			Error: strings.Repeat("disk full", 1-min(1, len(commit)))}
 	}
 	p := gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "t", EAS: 8000},
-		&op.CheckpointMarked{Checkpoint: 0}, end(1, "c1"), &op.CheckpointMarked{Checkpoint: 1}, end(2, ""), &op.CheckpointMarked{Checkpoint: 2})
+		&op.CheckpointMarked{Checkpoint: 0}, end(1, "c1"), &op.CheckpointMarked{Checkpoint: 1}, end(2,
+			""), &op.CheckpointMarked{Checkpoint: 2})
 	s := New(p, nil)
 	long := strings.Repeat("word ", 8000)
 	for _, tt := range []struct {
@@ -53,14 +55,16 @@ func TestCheckMail(t *testing.T) {
 	}
 
 	none := New(gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "t"}), nil)
-	if _, err := none.CheckMail(op.Mail{Numbered: true, Message: "m"}); err == nil || !strings.Contains(err.Error(), "none was created in an earlier step") {
+	if _, err := none.CheckMail(op.Mail{Numbered: true, Message: "m"}); err == nil ||
+		!strings.Contains(err.Error(), "none was created in an earlier step") {
 		t.Errorf("without checkpoints: %v", err)
 	}
 }
 
 // TestMarkCheckpoint: checkpoints are numbered in order, those that are not folded yet included.
 func TestMarkCheckpoint(t *testing.T) {
-	p := gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "t", Tools: []string{"Bash", sendName}}, &op.CheckpointMarked{Checkpoint: 0})
+	p := gatetest.Open(t, t.TempDir(), op.TaskOpened{Task: "t", Tools: []string{"Bash", sendName}},
+		&op.CheckpointMarked{Checkpoint: 0})
 	s := New(p, nil)
 	for want := 1; want < 4; want++ {
 		if got, err := s.MarkCheckpoint(t.Context(), "c1"); got != want || err != nil {
@@ -111,7 +115,10 @@ func TestWhatMailNames(t *testing.T) {
 		mail op.Mail
 		to   int
 		want string
-	}{{op.Mail{Checkpoint: 1}, 1, "2-4"}, {op.Mail{Checkpoint: 0, Numbered: true}, 1, "1-2"}, {op.Mail{Checkpoint: 2, Numbered: true}, 4, ""}} {
+	}{
+		{op.Mail{Checkpoint: 1}, 1, "2-4"}, {op.Mail{Checkpoint: 0, Numbered: true}, 1, "1-2"},
+		{op.Mail{Checkpoint: 2, Numbered: true}, 4, ""},
+	} {
 		if got := laterCheckpoints(st, op.JumpRequested{To: tt.to, Mail: &tt.mail}); got != tt.want {
 			t.Errorf("%+v: later %q, want %q", tt.mail, got, tt.want)
 		}
@@ -124,7 +131,8 @@ func TestPass(t *testing.T) {
 		for _, restore := range []bool{false, true} {
 			p := threeSteps(t)
 			last := p.State().Last
-			j := &state.Pending{JumpRequested: op.JumpRequested{To: to, Mail: &op.Mail{Checkpoint: to, Message: "It was the cache.", RestoreFiles: restore}}}
+			j := &state.Pending{JumpRequested: op.JumpRequested{To: to,
+				Mail: &op.Mail{Checkpoint: to, Message: "It was the cache.", RestoreFiles: restore}}}
 			s := New(p, func([]op.Op) []string { return []string{"t.1 pushed"} })
 			if err := s.Pass(t.Context(), j); err != nil {
 				t.Fatal(err)
@@ -134,7 +142,8 @@ func TestPass(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := o.Body.(*op.PassDone)
-			if first, end := p.State().Steps.At(to+1).First, p.State().Steps.At(3).Last; len(b.Ranges) != 1 || b.Ranges[0] != (op.Range{First: first, Last: end}) {
+			if first, end := p.State().Steps.At(to+1).First, p.State().Steps.At(3).Last; len(b.Ranges) != 1 ||
+				b.Ranges[0] != (op.Range{First: first, Last: end}) {
 				t.Errorf("to %d: it replaces %v, want %d to %d", to, b.Ranges, first, end)
 			}
 			for i := 1; i <= 3; i++ {

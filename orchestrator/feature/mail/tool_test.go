@@ -63,7 +63,8 @@ func TestTools(t *testing.T) {
 		if (err != nil) != tt.err || !strings.HasPrefix(r.Text, tt.text) {
 			t.Errorf("%s: %q, %v", tt.name, r.Text, err)
 		}
-		if sent := r.Text == tool.MailUnsent; (r.Jump != nil) != sent || sent && (r.Jump.By != op.ByAgent || r.Jump.Call != "c") {
+		if sent := r.Text == tool.MailUnsent; (r.Jump != nil) != sent ||
+			sent && (r.Jump.By != op.ByAgent || r.Jump.Call != "c") {
 			t.Errorf("%s: %+v", tt.name, r.Jump)
 		}
 		if tt.box != nil {
@@ -85,7 +86,8 @@ func TestLongMail(t *testing.T) {
 	if _, err := New(p, nil).CheckMail(op.Mail{Checkpoint: 1, Message: text}); err != nil {
 		t.Error(err)
 	}
-	if _, err := New(p, nil).CheckMail(op.Mail{Checkpoint: 1, Message: text + " word"}); err == nil || !strings.Contains(err.Error(), "in fewer words") {
+	if _, err := New(p, nil).CheckMail(op.Mail{Checkpoint: 1, Message: text + " word"}); err == nil ||
+		!strings.Contains(err.Error(), "in fewer words") {
 		t.Errorf("a token more: %v", err)
 	}
 }

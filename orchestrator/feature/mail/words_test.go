@@ -19,7 +19,8 @@ func TestMailWording(t *testing.T) {
 		Changed: []string{"parse.go", "new.go"}, Later: "3-5",
 	}.String())
 	optest.Golden(t, "mail_files.txt", Message{
-		Mail: op.Mail{Checkpoint: 0, Numbered: true, Message: message, RestoreFiles: true}, To: 2, From: 5, Ops: op.Range{First: 14, Last: 41}, Messages: 9,
+		Mail: op.Mail{Checkpoint: 0, Numbered: true, Message: message, RestoreFiles: true}, To: 2, From: 5,
+		Ops: op.Range{First: 14, Last: 41}, Messages: 9,
 	}.String())
 	optest.Golden(t, "mail_branch.txt", Message{
 		Mail: op.Mail{Checkpoint: 3, Message: message}, To: 3, From: 5, Ops: op.Range{First: 14, Last: 41}, Messages: 9,

@@ -15,7 +15,8 @@ import (
 // TestCheck: a command of a program that earlier tasks did not find is held once, with what works instead.
 func TestCheck(t *testing.T) {
 	place := gatetest.Place(t, op.TaskOpened{})
-	known := []facts.Fact{{Kind: facts.Missing, Match: "gradle", Seen: 5}, {Kind: facts.Works, Match: "make test", Seen: 5}}
+	known := []facts.Fact{{Kind: facts.Missing, Match: "gradle", Seen: 5},
+		{Kind: facts.Works, Match: "make test", Seen: 5}}
 	g := neverstart.New(place, func() []facts.Fact { return known })
 	check := func(name, args string) []op.Body {
 		t.Helper()
@@ -38,7 +39,8 @@ func TestCheck(t *testing.T) {
 		t.Fatalf("held: %v", got)
 	}
 	d, r := got[0].(*op.ApprovalDecided), got[1].(*op.ToolReturned)
-	if d.By != state.ByNeverStarts || d.Subjects[0] != "missing:gradle" || !r.Refused || !strings.Contains(r.Text, "make test") {
+	if d.By != state.ByNeverStarts || d.Subjects[0] != "missing:gradle" || !r.Refused ||
+		!strings.Contains(r.Text, "make test") {
 		t.Errorf("held: %+v, %+v", d, r)
 	}
 	if err := place.Record(t.Context(), d); err != nil {

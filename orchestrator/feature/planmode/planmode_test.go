@@ -51,7 +51,8 @@ func TestCheck(t *testing.T) {
 			continue
 		}
 		d, r := got[0].(*op.ApprovalDecided), got[1].(*op.ToolReturned)
-		if d.By != planmode.By || !r.Refused || !strings.Contains(r.Text, tt.refused) || !strings.Contains(r.Text, "end your turn with the plan") {
+		if d.By != planmode.By || !r.Refused || !strings.Contains(r.Text, tt.refused) ||
+			!strings.Contains(r.Text, "end your turn with the plan") {
 			t.Errorf("%s: %+v, %+v", tt.name, d, r)
 		}
 	}
@@ -90,7 +91,8 @@ func TestOn(t *testing.T) {
 // directory needs no approval, unless it may show secrets. Where the network is not held back, every command does.
 func TestConfine(t *testing.T) {
 	dir := t.TempDir()
-	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{World: dir, Confine: guard.ConfineWorld, Cache: t.TempDir(), Temp: t.TempDir()})
+	box, err := guard.NewSandbox(t.Context(),
+		guard.SandboxOptions{World: dir, Confine: guard.ConfineWorld, Cache: t.TempDir(), Temp: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +101,8 @@ func TestConfine(t *testing.T) {
 	pass := func(command string, box *guard.Sandbox) *gate.Call {
 		t.Helper()
 		args := fmt.Sprintf(`{"command":%q}`, command)
-		c := &gate.Call{Spec: tool.Spec{Command: "command"}, Input: []byte(args), Env: &tool.Env{Dir: dir, Sandbox: box}}
+		c := &gate.Call{Spec: tool.Spec{Command: "command"}, Input: []byte(args),
+			Env: &tool.Env{Dir: dir, Sandbox: box}}
 		if got, err := confine(t.Context(), c); got != nil || err != nil {
 			t.Fatalf("%q: %v, %v", command, got, err)
 		}

@@ -123,7 +123,8 @@ func TestAskEnds(t *testing.T) {
 				}
 			}
 			busy := func(string) bool { cancel(cause); return true }
-			_, ok, err := question.New(place.Ledger, nil, question.Wait, busy).Ask(ctx, &op.QuestionAsked{About: op.AboutCall}, nil, here)
+			_, ok, err := question.New(place.Ledger, nil, question.Wait, busy).Ask(ctx,
+				&op.QuestionAsked{About: op.AboutCall}, nil, here)
 			if ok || !errors.Is(err, want) || err != nil && want == nil {
 				t.Errorf("%v, present %v: %v, %v; want %v", cause, present, ok, err, want)
 			}
@@ -173,7 +174,8 @@ func TestAskParks(t *testing.T) {
 			}()
 			return busy
 		}
-		_, ok, err := question.New(place.Ledger, own, question.Wait, ask).Ask(t.Context(), &op.QuestionAsked{About: op.AboutCall}, nil, nil)
+		_, ok, err := question.New(place.Ledger, own, question.Wait, ask).Ask(t.Context(),
+			&op.QuestionAsked{About: op.AboutCall}, nil, nil)
 		if !ok || err != nil {
 			t.Errorf("busy %v: %v, %v", busy, ok, err)
 		}

@@ -46,7 +46,8 @@ func TestParse(t *testing.T) {
 
 // TestChoices: a limit of time says that its value has a unit.
 func TestChoices(t *testing.T) {
-	if _, err := Parse(&op.QuestionAsked{About: op.AboutLimit, Limit: op.LimitTime}, "5"); err == nil || !strings.Contains(err.Error(), "such as 2h") {
+	if _, err := Parse(&op.QuestionAsked{About: op.AboutLimit, Limit: op.LimitTime}, "5"); err == nil ||
+		!strings.Contains(err.Error(), "such as 2h") {
 		t.Error(err)
 	}
 }
@@ -72,7 +73,10 @@ func TestRaised(t *testing.T) {
 	for _, tt := range []struct {
 		which op.Limit
 		value string
-	}{{op.LimitSteps, "0"}, {op.LimitTokens, "many"}, {op.LimitCost, "inf"}, {op.LimitCost, "NaN"}, {op.LimitTime, "5"}, {"max-days", "3"}} {
+	}{
+		{op.LimitSteps, "0"}, {op.LimitTokens, "many"}, {op.LimitCost, "inf"}, {op.LimitCost, "NaN"},
+		{op.LimitTime, "5"}, {"max-days", "3"},
+	} {
 		if got, err := Raised(given, tt.which, tt.value, 0); err == nil {
 			t.Errorf("%s %q: %+v", tt.which, tt.value, got)
 		}

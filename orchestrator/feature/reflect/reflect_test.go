@@ -92,9 +92,13 @@ func TestAsk(t *testing.T) {
 		{name: "at once", list: []model.Reply{says(good)}, want: "All attempts", asked: 1},
 		{name: "in a fence", list: []model.Reply{says("Here:\n```json\n" + good + "\n```")}, want: "All attempts", asked: 1},
 		{name: "after looking", list: []model.Reply{calls(1, "open_op", `{"op":31,"from":7}`), calls(1, "search_cards", `{"query":"generated"}`), calls(1, "outline", `{"from":2}`), says(good)},
-			want: "All attempts", looked: 3, asked: 4, results: []string{"| op 31 from 7", "cards about generated", "| steps from 2"}},
+			want: "All attempts", looked: 3, asked: 4,
+			results: []string{"| op 31 from 7", "cards about generated", "| steps from 2"}},
 		{name: "looks that find nothing", list: []model.Reply{calls(1, "open_op", `{"op":999}`), calls(1, "Bash", `{}`), calls(1, "outline", `[]`), calls(1, "outline", `{"from":-1}`), says(good)},
-			want: "All attempts", looked: 4, asked: 5, results: []string{"Not looked up: from must not be negative.", "Not found: there is no such op.", "There is no Bash.", "the arguments are not what outline takes"}},
+			want: "All attempts", looked: 4, asked: 5, results: []string{
+				"Not looked up: from must not be negative.", "Not found: there is no such op.", "There is no Bash.",
+				"the arguments are not what outline takes",
+			}},
 		{name: "too many looks", list: []model.Reply{calls(maxLookups+2, "outline", `{"from":0}`), says(good)}, want: "All attempts", looked: maxLookups, asked: 2, results: []string{"Not looked up: 8 look-ups are the most"}},
 		{name: "repaired", list: []model.Reply{says("You should try harder."), says(good)}, want: "All attempts", asked: 2, results: []string{"could not be used: the reply holds no JSON object"}},
 		{name: "rubbish twice", list: []model.Reply{says("No."), says(`{"diagnosis":"x"`)}, err: "the answer is not a strategy: the reply is not the JSON object", asked: 2},
@@ -110,8 +114,10 @@ func TestAsk(t *testing.T) {
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("err = %v, want %q", err, tt.err)
 			}
-			if !strings.HasPrefix(res.Strategy.Diagnosis, tt.want) || len(res.Looked) != tt.looked || len(m.asked) != tt.asked {
-				t.Errorf("diagnosis %q, %d looks, %d requests; want %q, %d, %d", res.Strategy.Diagnosis, len(res.Looked), len(m.asked), tt.want, tt.looked, tt.asked)
+			if !strings.HasPrefix(res.Strategy.Diagnosis, tt.want) || len(res.Looked) != tt.looked ||
+				len(m.asked) != tt.asked {
+				t.Errorf("diagnosis %q, %d looks, %d requests; want %q, %d, %d", res.Strategy.Diagnosis,
+					len(res.Looked), len(m.asked), tt.want, tt.looked, tt.asked)
 			}
 			var text strings.Builder
 			for _, msg := range m.asked[len(m.asked)-1].Messages {
@@ -135,11 +141,16 @@ func TestPrompts(t *testing.T) {
 	golden(t, "system.txt", m.asked[0].Messages[0].Text)
 	golden(t, "ask.txt", m.asked[0].Messages[1].Text)
 	golden(t, "strategy.txt", res.Strategy.Text(loop()))
-	golden(t, "question.txt", Strategy{Diagnosis: "Two servers answer to that name.", Question: "Which of them is meant?"}.Text(loop()))
+	golden(t, "question.txt",
+		Strategy{Diagnosis: "Two servers answer to that name.", Question: "Which of them is meant?"}.Text(loop()))
 	stuck := loop()
-	stuck.Jumps, stuck.Checks = 12, []string{"▁▅▃ 0 of 5 passed at step 0, best 3 of 5 passed at step 3, last 2 of 5 passed at step 9", "step 9 (op 90): 2 of 5 passed"}
+	stuck.Jumps, stuck.Checks = 12, []string{
+		"▁▅▃ 0 of 5 passed at step 0, best 3 of 5 passed at step 3, last 2 of 5 passed at step 9",
+		"step 9 (op 90): 2 of 5 passed",
+	}
 	stuck.Reasons = []string{"from step 4 on: The parser is wrong."}
-	golden(t, "goal.txt", askText(stuck)+"\n\n"+res.Strategy.Text(stuck)+"\n\n"+Strategy{Diagnosis: "Two servers answer to that name.", Question: "Which of them is meant?"}.Text(stuck))
+	golden(t, "goal.txt", askText(stuck)+"\n\n"+res.Strategy.Text(stuck)+"\n\n"+
+		Strategy{Diagnosis: "Two servers answer to that name.", Question: "Which of them is meant?"}.Text(stuck))
 }
 
 func golden(t *testing.T, name, got string) {

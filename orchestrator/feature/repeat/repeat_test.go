@@ -60,7 +60,8 @@ func TestSameReply(t *testing.T) {
 	bash := op.Call{ID: "b", Name: "Bash", Args: `{"command":"make"}`}
 	unknown := op.Call{ID: "u", Name: "Nothing", Args: `{}`}
 	check := func(calls []op.Call, at int) []op.Body {
-		place, tools := gatetest.Place(t, op.TaskOpened{}, calls...), gatetest.Tools(t, shell.Bash(), file.ReadFile(nil))
+		place, tools := gatetest.Place(t, op.TaskOpened{}, calls...), gatetest.Tools(t, shell.Bash(),
+			file.ReadFile(nil))
 		err := os.WriteFile(filepath.Join(place.Dir, "a"), nil, 0o600)
 		if err == nil {
 			_, err = place.SeeNow(t.Context()) // the world is known
@@ -127,8 +128,10 @@ func TestEarlierRuns(t *testing.T) {
 		see(t, place)
 		var last uint64
 		for _, failed := range tt.failed {
-			bodies := []op.Body{&op.ToolCalled{Call: "c1", Name: read.Name, Args: read.Args, World: cmp.Or(tt.world, place.SeenTree())},
-				&op.ToolReturned{Call: "c1", Name: read.Name, IsError: failed}, &op.WorldSaved{Parent: place.State().Current, Tree: place.SeenTree()}, &op.ModelAsked{}}
+			bodies := []op.Body{&op.ToolCalled{Call: "c1", Name: read.Name, Args: read.Args,
+				World: cmp.Or(tt.world, place.SeenTree())},
+				&op.ToolReturned{Call: "c1", Name: read.Name, IsError: failed},
+				&op.WorldSaved{Parent: place.State().Current, Tree: place.SeenTree()}, &op.ModelAsked{}}
 			for i, b := range append(bodies, &op.ModelReplied{Calls: []op.Call{read}}) {
 				if err := place.Record(t.Context(), b); err != nil {
 					t.Fatal(err)
@@ -140,7 +143,8 @@ func TestEarlierRuns(t *testing.T) {
 		}
 		c := gatetest.Call(t, tools, read)
 		refusal, err := repeat.New(place, tools, false).Check(t.Context(), c)
-		if err != nil || (refusal != nil) != tt.refused || !tt.refused && !strings.Contains(c.Reminder, tt.reminder) || tt.reminder == "" && !tt.refused && c.Reminder != "" {
+		if err != nil || (refusal != nil) != tt.refused || !tt.refused && !strings.Contains(c.Reminder, tt.reminder) ||
+			tt.reminder == "" && !tt.refused && c.Reminder != "" {
 			t.Errorf("%s: reminder %q, refused %v, %v", tt.name, c.Reminder, refusal != nil, err)
 		}
 		if (c.Repeats == last) != (tt.world == "") {
@@ -156,8 +160,10 @@ func TestUndone(t *testing.T) {
 		place, tools := gatetest.Place(t, op.TaskOpened{}, call), gatetest.Tools(t, shell.Bash())
 		see(t, place)
 		for _, b := range []op.Body{
-			&op.ToolCalled{Call: "c1", Name: call.Name, Args: call.Args, World: place.SeenTree(), Changes: true}, &op.ToolReturned{Call: "c1", Name: call.Name},
-			&op.WorldSaved{Tree: "other"}, &op.JumpIntended{From: 1, By: op.ByAgent, Backward: true, Reason: "wrong"}, &op.JumpDone{From: 1, Backward: true},
+			&op.ToolCalled{Call: "c1", Name: call.Name, Args: call.Args, World: place.SeenTree(), Changes: true},
+			&op.ToolReturned{Call: "c1", Name: call.Name},
+			&op.WorldSaved{Tree: "other"}, &op.JumpIntended{From: 1, By: op.ByAgent, Backward: true, Reason: "wrong"},
+			&op.JumpDone{From: 1, Backward: true},
 			&op.ModelAsked{}, &op.ModelReplied{Calls: []op.Call{call}},
 		} {
 			if err := place.Record(t.Context(), b); err != nil {
@@ -199,8 +205,10 @@ func TestEffects(t *testing.T) {
 		see(t, place)
 		for range 2 { // two runs block the third
 			for _, b := range []op.Body{
-				&op.ToolCalled{Call: "c1", Name: tt.call.Name, Args: tt.call.Args, World: place.SeenTree()}, &op.ToolReturned{Call: "c1", Name: tt.call.Name},
-				&op.WorldSaved{Parent: place.State().Current, Tree: place.SeenTree()}, &op.ModelAsked{}, &op.ModelReplied{Calls: []op.Call{tt.call}},
+				&op.ToolCalled{Call: "c1", Name: tt.call.Name, Args: tt.call.Args, World: place.SeenTree()},
+				&op.ToolReturned{Call: "c1", Name: tt.call.Name},
+				&op.WorldSaved{Parent: place.State().Current, Tree: place.SeenTree()}, &op.ModelAsked{},
+				&op.ModelReplied{Calls: []op.Call{tt.call}},
 			} {
 				if err := place.Record(t.Context(), b); err != nil {
 					t.Fatal(err)
@@ -239,7 +247,8 @@ func TestRow(t *testing.T) {
 			}
 		}
 		c := gatetest.Call(t, tools, tt.calls[len(tt.calls)-1])
-		if refusal, err := repeat.New(place, tools, false).Check(t.Context(), c); err != nil || refusal != nil || strings.Contains(c.Reminder, "3 times in a row") != tt.reminder {
+		if refusal, err := repeat.New(place, tools, false).Check(t.Context(), c); err != nil || refusal != nil ||
+			strings.Contains(c.Reminder, "3 times in a row") != tt.reminder {
 			t.Errorf("%s: reminder %q, refused %v, %v", tt.name, c.Reminder, refusal, err)
 		}
 	}

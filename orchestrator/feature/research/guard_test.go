@@ -40,14 +40,15 @@ func TestResearchFirst(t *testing.T) {
 	}
 }
 
-// TestCite: the first cited result of a call that only looked is the evidence; without one, the model is told what is wrong
-// with each and what it could cite.
+// TestCite: the first cited result of a call that only looked is the evidence; without one, the model is told what is
+// wrong with each and what it could cite.
 func TestCite(t *testing.T) {
 	tools := gatetest.Tools(t, shell.Bash(), research.Tool(nil))
 	place := gatetest.Place(t, op.TaskOpened{})
 	g := research.New(place, tools, nil)
 	last := place.State().Last
-	if _, err := g.Cite([]uint64{last}); err == nil || !strings.HasSuffix(err.Error(), "There is none yet: look first") {
+	if _, err := g.Cite([]uint64{last}); err == nil ||
+		!strings.HasSuffix(err.Error(), "There is none yet: look first") {
 		t.Errorf("before anything was seen: %v", err)
 	}
 	for _, command := range []string{"npm view left-pad", "npm install left-pad"} {
@@ -70,7 +71,8 @@ func TestCite(t *testing.T) {
 		{[]uint64{installed}, 0, fmt.Sprintf("op %d (Bash) may have done more than look. You can cite op %d (Bash(npm view left-pad))", installed, looked)},
 		{[]uint64{1, installed}, 0, fmt.Sprintf("op 1 is a task.opened and no result, op %d (Bash)", installed)}, {nil, 0, "You can cite"},
 	} {
-		if got, err := g.Cite(tt.cites); got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+		if got, err := g.Cite(tt.cites); got != tt.want || (err == nil) != (tt.err == "") ||
+			err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%v: op %d, %v; want op %d, %q", tt.cites, got, err, tt.want, tt.err)
 		}
 	}

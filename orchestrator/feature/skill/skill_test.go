@@ -32,7 +32,8 @@ func TestListRoom(t *testing.T) {
 		}
 		return all
 	}
-	if text, cut := list(make(3, "Short.")); cut != 0 || text != "- skill-000: Short.\n- skill-001: Short.\n- skill-002: Short.\n" {
+	if text, cut := list(make(3, "Short.")); cut != 0 ||
+		text != "- skill-000: Short.\n- skill-001: Short.\n- skill-002: Short.\n" {
 		t.Errorf("few: %d cut, %q", cut, text)
 	}
 	text, cut := list(make(500, strings.Repeat("long ", 40)))

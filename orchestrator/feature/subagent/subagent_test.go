@@ -14,7 +14,8 @@ import (
 )
 
 func agents() []op.Agent {
-	return []op.Agent{{Name: "explore", Description: "reads\n  files", ReadOnly: true}, {Name: "coder", Description: "writes"}}
+	return []op.Agent{{Name: "explore", Description: "reads\n  files", ReadOnly: true},
+		{Name: "coder", Description: "writes"}}
 }
 
 // crew begins a subagent, or refuses to, and notes what it was begun with.
@@ -126,12 +127,14 @@ func TestCall(t *testing.T) {
 			if background := tt.jobs != nil; background == (got.Progress != nil) {
 				t.Errorf("in the background %v, shown to the user %v", background, got.Progress != nil)
 			}
-			if got.Progress = nil; got.Call != want.Call || got.Agent != want.Agent || got.Description != want.Description ||
+			if got.Progress = nil; got.Call != want.Call || got.Agent != want.Agent ||
+				got.Description != want.Description ||
 				got.Prompt != want.Prompt || got.Resume != want.Resume || got.Fork != want.Fork {
 				t.Errorf("begun with %+v, want %+v", got, want)
 			}
 			// What has begun ends, so that its end is recorded: one that could not become a job, at once.
-			if tt.crew.err == nil && (len(tt.crew.worked) != 1 || (tt.crew.worked[0] != nil) != (tt.jobs != nil && tt.jobs.err != nil)) {
+			if tt.crew.err == nil &&
+				(len(tt.crew.worked) != 1 || (tt.crew.worked[0] != nil) != (tt.jobs != nil && tt.jobs.err != nil)) {
 				t.Errorf("worked %v", tt.crew.worked)
 			}
 		})
@@ -166,11 +169,13 @@ func TestJob(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				j := &jobs{unable: tt.unable}
-				own, args := validate(t, &tt.crew, `{"subagent":"explore","description":"find it","prompt":"Where?","run_in_background":true}`)
+				own, args := validate(t, &tt.crew,
+					`{"subagent":"explore","description":"find it","prompt":"Where?","run_in_background":true}`)
 				if _, err := own.Call(t.Context(), &tool.Env{Call: "c", Jobs: j}, args); err != nil {
 					t.Fatal(err)
 				}
-				if j.end != tt.want || j.out.String() != tt.out || !errors.Is(j.ended, tt.err) || (j.ended == nil) != (tt.err == nil) {
+				if j.end != tt.want || j.out.String() != tt.out || !errors.Is(j.ended, tt.err) ||
+					(j.ended == nil) != (tt.err == nil) {
 					t.Errorf("%+v, %q, %v", j.end, &j.out, j.ended)
 				}
 				if j.start.Command != "Task explore: find it" || j.start.Timeout != subagent.MaxBackground {
@@ -185,7 +190,8 @@ func TestJob(t *testing.T) {
 func TestSpecFor(t *testing.T) {
 	own := subagent.Tool(agents(), nil)
 	for args, want := range map[string]bool{
-		`{"subagent":"explore"}`: true, `{"subagent":"explore","isolation":"fork"}`: false, `{"subagent":"coder"}`: false, `{"subagent":"other"}`: false, `{`: false,
+		`{"subagent":"explore"}`: true, `{"subagent":"explore","isolation":"fork"}`: false,
+		`{"subagent":"coder"}`: false, `{"subagent":"other"}`: false, `{`: false,
 	} {
 		if got := tool.SpecOf(own, []byte(args)).ReadOnly; got != want {
 			t.Errorf("%s: read-only is %v", args, got)

@@ -38,7 +38,10 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, dir := t.Context(), t.TempDir()
-			h := taskdir.Home{User: dir, State: filepath.Join(dir, "home"), Data: filepath.Join(dir, "home"), Config: filepath.Join(dir, "home")}
+			h := taskdir.Home{
+				User: dir, State: filepath.Join(dir, "home"), Data: filepath.Join(dir, "home"),
+				Config: filepath.Join(dir, "home"),
+			}
 			w := filepath.Join(dir, "w")
 			for _, d := range []string{w, h.State} {
 				if err := os.Mkdir(d, 0o755); err != nil {
@@ -159,7 +162,8 @@ func TestRemove(t *testing.T) {
 	if out, err := exec.Command("git", "init", "-q", w).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	commit := exec.Command("git", "-C", w, "-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q", "--allow-empty", "-m", "one")
+	commit := exec.Command("git", "-C", w, "-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q",
+		"--allow-empty", "-m", "one")
 	if out, err := commit.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -175,7 +179,8 @@ func TestRemove(t *testing.T) {
 			t.Errorf("%s is still there", path)
 		}
 	}
-	if _, err := Compare(ctx, h, &op.Worktree{From: w, Root: m.Root}, worldstate.Options{}); err == nil || !strings.Contains(err.Error(), "is gone") {
+	if _, err := Compare(ctx, h, &op.Worktree{From: w, Root: m.Root}, worldstate.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "is gone") {
 		t.Errorf("error %v, want one that says what is gone", err)
 	}
 }
@@ -208,7 +213,8 @@ func TestCreateAtOnce(t *testing.T) {
 	if out, err := exec.Command("git", "init", "-q", w).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	commit := exec.Command("git", "-C", w, "-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q", "--allow-empty", "-m", "one")
+	commit := exec.Command("git", "-C", w, "-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q",
+		"--allow-empty", "-m", "one")
 	if out, err := commit.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

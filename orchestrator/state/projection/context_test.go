@@ -124,7 +124,8 @@ func TestContext(t *testing.T) {
 		t.Error("a masked result is visible")
 	}
 	for last, want := range map[uint64]string{1: "0 0", 2: "1 7", 4: "2 11"} {
-		messages, tokens := contextOf(t, go1+step+f(pass, 2, "window", 1, 1, "WWW")).Removes(&op.PassDone{Ranges: []op.Range{{First: 2, Last: last}}})
+		messages, tokens := contextOf(t, go1+step+f(pass, 2, "window", 1, 1, "WWW")).Removes(
+			&op.PassDone{Ranges: []op.Range{{First: 2, Last: last}}})
 		if got := fmt.Sprint(messages, tokens); last > 1 && got != want || last == 1 && messages != 0 {
 			t.Errorf("a pass to op %d removes %s, want %s", last, got, want)
 		}
@@ -139,7 +140,10 @@ func TestContext(t *testing.T) {
 // TestImages: images are shown while all fit; masking or a pass makes room for others.
 func TestImages(t *testing.T) {
 	shot := func(n int) []op.Part {
-		return []op.Part{{Kind: op.PartImage, Width: 28, Height: 28, Base64: make([]byte, n)}, {Kind: op.PartBlob, Base64: []byte("x")}}
+		return []op.Part{
+			{Kind: op.PartImage, Width: 28, Height: 28, Base64: make([]byte, n)},
+			{Kind: op.PartBlob, Base64: []byte("x")},
+		}
 	}
 	p := new(Context)
 	seq := uint64(0)
@@ -154,7 +158,10 @@ func TestImages(t *testing.T) {
 	for _, tt := range []struct {
 		bytes int
 		want  string
-	}{{0, "0 false"}, {100, "1 false"}, {MaxImageBytes - 99, "0 true"}, {MaxImageBytes - 100, "1 false"}, {1, "0 true"}} {
+	}{
+		{0, "0 false"}, {100, "1 false"}, {MaxImageBytes - 99, "0 true"}, {MaxImageBytes - 100, "1 false"},
+		{1, "0 true"},
+	} {
 		if got := look(tt.bytes); got != tt.want {
 			t.Errorf("an image of %d bytes: %s, want %s", tt.bytes, got, tt.want)
 		}

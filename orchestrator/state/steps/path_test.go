@@ -17,7 +17,10 @@ func TestDiscarded(t *testing.T) {
 		var s Tree
 		n := rapid.IntRange(1, 40).Draw(rt, "steps")
 		for id := range n {
-			s.Add(Step{ID: id, Parent: rapid.IntRange(0, max(id-1, 0)).Draw(rt, "parent"), First: uint64(id + 1), Last: uint64(id + 1), Ended: true})
+			s.Add(Step{
+				ID: id, Parent: rapid.IntRange(0, max(id-1, 0)).Draw(rt, "parent"), First: uint64(id + 1),
+				Last: uint64(id + 1), Ended: true,
+			})
 		}
 		from := rapid.IntRange(0, n-1).Draw(rt, "from")
 		to := rapid.IntRange(0, n-1).Draw(rt, "to")

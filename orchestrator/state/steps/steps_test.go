@@ -5,7 +5,10 @@ import "testing"
 // TestWhole: a tree read from a snapshot is whole only if Add could have built it.
 func TestWhole(t *testing.T) {
 	whole := func() Tree {
-		return Tree{List: []Step{{First: 1, Last: 2, Ended: true}, {ID: 1, First: 3, Last: 4, Ended: true}, {ID: 2, Parent: 1, First: 5, Last: 5}}}
+		return Tree{List: []Step{
+			{First: 1, Last: 2, Ended: true}, {ID: 1, First: 3, Last: 4, Ended: true},
+			{ID: 2, Parent: 1, First: 5, Last: 5},
+		}}
 	}
 	if s := whole(); !s.Whole() {
 		t.Fatal("a whole tree is not")
