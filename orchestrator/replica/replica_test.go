@@ -298,10 +298,15 @@ func TestOwnTail(t *testing.T) {
 type late struct {
 	bucket.Bucket
 	takes time.Duration
+	acted chan struct{} // gets a value as it acts, unless one waits there
 }
 
 func (l late) Create(ctx context.Context, name string, data []byte) error {
 	err := l.Bucket.Create(ctx, name, data)
+	select {
+	case l.acted <- struct{}{}:
+	default:
+	}
 	select {
 	case <-time.After(l.takes):
 		return err
@@ -315,10 +320,12 @@ func TestCloseUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newMemory()
 		m := newMachine(t)
-		m.open(late{b, time.Second}, Cursor{Task: testTask})
+		acted := make(chan struct{}, 1)
+		m.open(late{b, time.Second, acted}, Cursor{Task: testTask})
 		m.append("task.opened", map[string]string{"task": testTask})
 		m.safe()
-		<-time.After(min(heartbeatTime, DefaultLease/4) + time.Second/2) // a sign of life is under way
+		<-acted
+		<-acted // a sign of life is under way
 		if err := m.holder.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
