@@ -301,7 +301,7 @@ func (s *Sandbox) Environ(env []string) []string {
 		return out
 	}
 	temp := "/tmp"
-	if !s.parts.Namespaces {
+	if !s.parts.Namespaces { // nothing can be mounted there
 		temp = s.o.Temp
 	}
 	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {

@@ -179,6 +179,7 @@ func (w *jsonWalk) str(from, to int) (text string) {
 		return text
 	}
 	if w.foreign > 0 && Opaque(key) {
+		// The provider refuses an opaque value that was changed, so that only known secrets are looked for in it.
 		w.mark(from, to, text, w.r.findKnown(text))
 		return text
 	}

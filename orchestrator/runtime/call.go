@@ -51,6 +51,7 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 	}
 	start := r.place.Now()
 	var res tool.Result
+	// A call that may change something is a barrier: whoever takes the task over must know that it began.
 	if writes {
 		if err = r.place.Journal.Safe(ctx); err != nil && ctx.Err() != nil {
 			res, err = tool.Result{IsError: true, Text: "Not begun: the turn ended while the bucket was awaited."}, nil
@@ -65,6 +66,7 @@ func (r *runner) run(ctx context.Context, oc op.Call) error {
 	}
 	hooked := ctx.Err() == nil && r.hooks.After(ctx, c, &res) // before the writes: it may add to them
 	if writes {
+		// An edit that succeeded names all that it wrote, unless a hook wrote more after it.
 		r.place.RecordWrites(res.Writes, c.Spec.Edits && !res.IsError && !hooked, c.Spec.Command != "")
 	}
 	r.addNested(&res)
@@ -138,6 +140,7 @@ func (e *environment) of(ctx context.Context, c op.Call) (*tool.Env, error) {
 	}
 	env.Call, env.Beside = c.ID, e.place.Sandbox.Writable()
 	env.Started = func(s op.ToolStarted) error { return journal.Post(keep, &s) }
+	// Long output is kept in the record only for a model that can open it again.
 	if _, offered := e.tools.Registry.Spec(timeline.RecallName); offered {
 		env.Keep = func(part int, from int64, text string) (uint64, error) {
 			return journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})

@@ -89,6 +89,7 @@ func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) s
 	fmt.Fprintf(&sb, "\n[subagent %s (%s): %s; resume %q continues it]", w.id, w.spec.Spec.Name, steps, w.id)
 	end.Text, end.Display = strings.TrimLeft(sb.String(), "\n"), steps
 	ops, err := w.child.Ledger.Ops(op.Range{First: w.from + 1, Last: w.child.Ledger.State().Last})
+	// What cannot be read may be text from the network.
 	end.Network = err != nil || lookedOutside(w.child.Place.Dir, ops)
 	return end
 }

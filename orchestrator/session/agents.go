@@ -68,6 +68,7 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 		}
 	}
 	entry, found := loader.Find(agent.Default)
+	// Nobody asked for the project's agent: if it is not approved or cannot be read, the task begins without it.
 	if asked == "" && (err == nil || found == nil && entry.Scope == agent.ScopeProject) {
 		return o.withoutProject(err)
 	}

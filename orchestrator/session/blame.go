@@ -84,6 +84,7 @@ func linesOf(dir, arg string, q *blame.Query) (file string, err error) {
 	if n, _ := fmt.Sscanf(lines, "%d-%d", &q.First, &q.Last); n == 1 {
 		q.Last = q.First
 	}
+	// Sscanf ignores what follows the numbers.
 	whole := lines == fmt.Sprintf("%d-%d", q.First, q.Last) || lines == fmt.Sprint(q.First)
 	if q.First < 1 || q.Last < q.First || !whole {
 		return "", Usagef("%q: want FILE, FILE:LINE or FILE:LINE-LINE, with lines from 1", arg)

@@ -101,10 +101,12 @@ const (
 )
 
 // Next decides what to do in a state. It is pure: only folding the operations of the performed
-// action changes the state.
+// action changes the state. A limit that a user is asked about does not end the turn, so that the way back to the
+// best step comes last.
 func Next(s *State, lim Limits) Action { return s.withGoal(s.asksLimit(next(s, lim), lim), lim) }
 
 func next(s *State, lim Limits) Action {
+	// What another process began comes first: until it ends, the files are those of no step.
 	if s.Jump.Intended != nil {
 		return Action{Kind: ActFinishJump}
 	}
@@ -123,6 +125,7 @@ func next(s *State, lim Limits) Action {
 	if s.Reply != nil {
 		return nextInReply(s)
 	}
+	// A jump waits for the end of its step, so that all calls of the reply have results and the world is saved.
 	if s.Jump.Pending != nil {
 		return nextJump(s, lim)
 	}
@@ -142,6 +145,7 @@ func next(s *State, lim Limits) Action {
 			return act
 		case s.checkDue(true, false):
 			return Action{Kind: ActCheck, Reason: "asked"}
+		// The search for repairs comes before the pass, which reads the pairs that it finds.
 		case !s.Opened.NoFinalPass && s.Repairs.Due():
 			return Action{Kind: ActLearnRepairs}
 		case s.learns():

@@ -41,6 +41,8 @@ func (qs *Questions) Fold(o op.Op) {
 			about(op.AboutLimit)
 		}
 	case *op.SubagentEnded:
+		// A subagent that stopped for another reason, such as the end of its process, asks the same again when it goes
+		// on.
 		if b.Reason == "done" || b.Reason == "interrupted" {
 			drop(func(q Question) bool { return q.Task == b.Task })
 		}

@@ -60,7 +60,7 @@ func (s *State) overflowed(refusal string) {
 	s.Pressure.Refusal = refusal
 	s.Pressure.Target = tokens * targetPercent / 100
 	if s.Model.Window == 0 || tokens < s.Model.Window {
-		s.Model.Window = max(tokens, 1)
+		s.Model.Window = max(tokens, 1) // 0 means unknown
 	}
 }
 
@@ -199,6 +199,7 @@ func (s *State) compactable(tokens int, hard bool) []int {
 	freed := -block
 	var steps []int
 	for id := first; id < end && freed < tokens; id++ {
+		// The model has not answered to these yet: it would never see them whole.
 		if !hard && s.Steps.At(id).Last > s.Pressure.Seen {
 			break
 		}

@@ -210,6 +210,7 @@ func (l *LiveDir) Offer(closed func() error) (reclaim func() bool, err error) {
 			return nil
 		}
 		err := closed()
+		// A task whose closing failed otherwise has given up the directory all the same.
 		yielded = !errors.Is(err, ErrBusy)
 		return err
 	})

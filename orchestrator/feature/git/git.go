@@ -102,6 +102,7 @@ func (r repo) check(ctx context.Context, step int) error {
 	if _, err := r.target(ctx, "GIT_OBJECT_DIRECTORY="+tmp, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+lines[2]); err != nil {
 		return fmt.Errorf("a commit or staged file of step %d is gone; git removes what nothing names: %w", step, err)
 	}
+	// Prepare checks and locks the references as the jump will; abort leaves them as they are.
 	trial := "start\x00" + r.updates() + "prepare\x00abort\x00"
 	_, err = worldstate.GitCommand{Top: r.top, Stdin: trial}.Run(ctx, "update-ref", "--stdin", "-z")
 	return err

@@ -231,6 +231,7 @@ func fed(commands []shell.Simple, at int) string {
 	for ; i < len(commands) && commands[i].Via == via; i++ {
 		program := commands[i].Program()
 		if via == "xargs" {
+			// The last words of xargs are those of the command that it runs; the ones before are its options.
 			own = own[:max(0, len(own)-len(commands[i].Words))]
 		}
 		if !shell.InList(wrappers, program) {

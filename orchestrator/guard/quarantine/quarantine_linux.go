@@ -172,7 +172,7 @@ func (q *Quarantine) End() string {
 		w, q.watcher = q.watcher, nil
 	}
 	if w != nil {
-		q.mu.Unlock()
+		q.mu.Unlock() // follow, which end waits for, takes the lock
 		w.end()
 		q.mu.Lock()
 	}

@@ -65,6 +65,7 @@ func merged(old, piece any, key string) any {
 		case !ok:
 			return &joined{[]byte(p)}
 		case p == "" || redact.Opaque(key) && string(o.text) == p: // repeated with every piece
+		// These name one thing, which a provider repeats with each piece: the last one counts.
 		case slices.Contains([]string{"id", "type", "format", "index", "role", "name", "status"}, key):
 			o.text = []byte(p)
 		default:

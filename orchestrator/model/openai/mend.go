@@ -133,12 +133,14 @@ func (c *Client) learnField(says string, w *written) string {
 			return op.RepairToolLeftOut + ":" + setIn(&c.mends.leftOut, name)
 		}
 	}
-	if at := toolIndex().FindStringSubmatch(says); at != nil { // tools[3].function.parameters
+	// The index, as in tools[3].function.parameters, counts what was sent: tools left out before are not in w.
+	if at := toolIndex().FindStringSubmatch(says); at != nil {
 		if i, err := strconv.Atoi(at[1] + at[2]); err == nil && i < len(w.Tools) {
 			return op.RepairToolLeftOut + ":" + setIn(&c.mends.leftOut, w.Tools[i].Function.Name)
 		}
 	}
 	switch {
+	// Such a refusal names both fields, the refused one and the one that the endpoint takes: that is the one not sent.
 	case c.mends.renamed == "" && strings.Contains(says, "max_tokens") &&
 		strings.Contains(says, "max_completion_tokens"):
 		if c.mends.renamed = "max_tokens"; capName(c.o.Model) == "max_tokens" {

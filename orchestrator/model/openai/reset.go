@@ -102,9 +102,9 @@ func momentOf(s string, unit time.Duration, now time.Time) time.Duration {
 		switch {
 		case !(n > 0):
 			return 0
-		case n >= 1e11 && n < 1e14:
+		case n >= 1e11 && n < 1e14: // in milliseconds the years 1973 to 5138
 			return until(time.UnixMilli(int64(n)), now)
-		case n >= 1e9 && n < 1e11 && unit == time.Second:
+		case n >= 1e9 && n < 1e11 && unit == time.Second: // in seconds the years 2001 to 5138
 			return until(time.Unix(int64(n), 0), now)
 		}
 		return time.Duration(min(n*float64(unit), float64(maxReset)))
@@ -236,6 +236,7 @@ func dateOf(s string, now time.Time) time.Time {
 			hour += 12
 		}
 	}
+	// Abbreviations such as utc are found in capitals only, places such as America/New_York only as they are written.
 	zone, err := time.LoadLocation(strings.ToUpper(m[4]))
 	if err != nil || m[4] == "" {
 		if zone, err = time.LoadLocation(m[4]); err != nil || m[4] == "" {

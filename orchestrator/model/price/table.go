@@ -143,6 +143,7 @@ func (t *Table) Lookup(name string) (Price, bool) {
 			for i := range layer {
 				r := &layer[i]
 				ok, err := doublestar.Match(strings.ToLower(r.Pattern), name)
+				// The pattern with the most literal characters is the most specific one.
 				if err == nil && ok && (best == nil || r.literal() > best.literal()) {
 					best = r
 				}

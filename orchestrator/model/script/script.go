@@ -118,7 +118,7 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 		return model.Reply{}, canceled(ctx)
 	}
 	r.Purpose = cmp.Or(r.Purpose, model.PurposeStep)
-	if r.Mark != "" {
+	if r.Mark != "" { // a script is written without the word, which differs in each task
 		r.Messages = slices.Clone(r.Messages)
 		for i := range r.Messages {
 			r.Messages[i].Text = strings.ReplaceAll(r.Messages[i].Text, " "+r.Mark, "")

@@ -86,6 +86,7 @@ func (d directory) write(ctx context.Context, name string, data []byte, place fu
 		err = place(f.Name(), path)
 	}
 	if err == nil {
+		// The storage may have been unmounted meanwhile: then the file is beneath the place of the mount.
 		err = errors.Join(durable.OS{}.SyncDir(filepath.Dir(path)), d.reach(path))
 	}
 	return d.fault(err)

@@ -36,6 +36,7 @@ func openS3(bucket, prefix string, getenv func(string) string) (Bucket, error) {
 	if getenv("AWS_ENDPOINT_URL_S3")+getenv("AWS_ENDPOINT_URL") != "" {
 		lookup = minio.BucketLookupPath // other servers seldom have a name for each bucket
 	}
+	// The callers repeat requests themselves, so that the library does not.
 	client, err := minio.New(u.Host, &minio.Options{
 		Secure: u.Scheme == "https", BucketLookup: lookup, MaxRetries: 1,
 		Region: cmp.Or(getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION")),
