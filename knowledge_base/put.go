@@ -270,6 +270,7 @@ func (s *Store) current(id string) (*folder.File, error) {
 		if err == nil && st.ID == id {
 			return st, nil
 		}
+		// Only a name in the form that this program gives says that the unreadable file is this card's.
 		if err != nil && strings.HasSuffix(name, "-"+id+".md") {
 			return nil, &ConflictError{id, path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
 		}

@@ -19,6 +19,7 @@ func (s *Store) refreshWatched() error {
 	}
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
+	// The mark is taken before the files are read, so that a change meanwhile shows at the next look.
 	mark := s.folder.Mark()
 	if mark != s.watch.mark {
 		s.mu.Lock()

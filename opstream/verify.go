@@ -154,6 +154,7 @@ func (v *verifier) run(ctx context.Context) error {
 // lines verifies up to the end or the first damage.
 func (v *verifier) lines() error {
 	st, err := v.scan.Advance()
+	// A write of the live writer may have been seen half done.
 	for try := 1; err == nil && st != nil && v.report.Writer != 0 && try < rereadTries; try++ {
 		st, err = v.scan.Advance()
 	}

@@ -79,6 +79,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.Head}); err != nil {
 		return nil, err
 	}
+	// The journal goes last: after a crash before that, the recovery runs again and ends the same.
 	if err := w.journal.Remove(); err != nil {
 		return nil, err
 	}

@@ -246,6 +246,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	set := map[string]gitfmt.Hash{refs.WorldPrefix + w.key: c.Id, refs.Latest: c.Id}
 	if o.beforeRestore {
 		if parent != nil {
+			// Until the restore is done, the world is known at its parent.
 			clear(set)
 		}
 		if parent == nil || c.Id != parent.Id {

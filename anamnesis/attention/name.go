@@ -38,6 +38,7 @@ func nameForms(model string) []string {
 	for _, f := range slices.Clone(forms) {
 		if base, tag, ok := strings.Cut(f, ":"); ok {
 			add(base)
+			// A tag is the provider's own, such as :free, or a size, which others write behind a dash: qwen3-235b.
 			add(base + "-" + tag)
 		}
 	}

@@ -76,6 +76,7 @@ func (r *Repo) read() (string, error) {
 	at := slices.IndexFunc(r.ids, known)
 	if at < 0 {
 		r.askFirst()
+		// A repository that has no file yet gets one under its first identity.
 		at = max(0, slices.IndexFunc(r.ids, known))
 	}
 	r.file = file{}

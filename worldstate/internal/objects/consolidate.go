@@ -116,6 +116,7 @@ func (s *Store) Absorb(dir string, pool *Pool) error {
 func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
 	items := p.Entries()
 	for _, it := range items {
+		// A delta may name its base by distance, which changes when the copy leaves out an object that it has already.
 		if kind, err := p.KindAt(it.Off); err != nil || kind >= gitfmt.OffsetDelta {
 			return false, err
 		}

@@ -241,6 +241,7 @@ func (v *visit) readRulesFile() {
 	if err != nil || !st.IsRegular() {
 		return
 	}
+	// At the top of a repository the rules seen before include its own excludes, so the file is read again.
 	if v.prev != nil && !v.isTop && v.prev.Seen.RuleSight.Sure(st) {
 		was := v.prev.Seen
 		v.seen.Rules, v.seen.RuleSight, v.seen.RulesNote = was.Rules, was.RuleSight, was.RulesNote

@@ -127,6 +127,7 @@ func (v *visit) examineKnown() {
 		v.examine(n.Items[i].Name, i, nil)
 	}
 	for i := range n.Seen.Others {
+		// Under the same rules an ignored name stays out; what could not be read, or was too large, may fit by now.
 		if o := &n.Seen.Others[i]; !v.same || o.Why != "" || v.s.isSecret(o.Name) {
 			v.examine(o.Name, -1, o)
 		}

@@ -53,6 +53,7 @@ func (r *Reader) Read(ctx context.Context, top string) (State, error) {
 			if err == nil && e.IsDir() { // otherwise it is gone
 				now = append(now, fsys.StatSource(path))
 			}
+			// Of the shared directory only the files right in it count, such as packed-refs.
 			if path == common {
 				return filepath.SkipAll
 			}
