@@ -191,7 +191,7 @@ func (p *place) drain(ctx context.Context) error {
 func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 	p.current = file
 	defer func() {
-		if v := recover(); v != nil { // the event would end each recorder
+		if v := recover(); v != nil { // an event that stays would end each recorder
 			panic(errors.Join(fmt.Errorf("event %q was not recorded: %v", e.Name, v), os.Remove(file)))
 		}
 	}()

@@ -167,7 +167,7 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 	}
 	l.Close()
 	r.busy.Wait()
-	err = r.record(context.WithoutCancel(ctx), "", nil) // of a hook that was killed before it asked
+	err = r.record(context.WithoutCancel(ctx), "", nil) // events of hooks that were killed before they asked
 	return session.JoinClose(err, r.close())
 }
 

@@ -60,7 +60,7 @@ func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 		if above != nil {
 			d = approval.StricterDecision(d, above(f))
 		}
-		byMode := strings.HasPrefix(d.By, "mode:") // an earlier answer cannot answer for a rule
+		byMode := strings.HasPrefix(d.By, "mode:") // an earlier answer about like calls overrides no rule
 		// A hook may ask about what a rule allows. Its permission replaces the question of the mode only, not that of a
 		// user's rule or about the network.
 		if own := f.Tool == c.Name; own && c.HookAsks && d.Verdict == approval.Allow {

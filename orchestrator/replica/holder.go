@@ -194,7 +194,7 @@ func (h *Holder) Close(ctx context.Context) error {
 	}
 	close(h.closing)
 	stop := context.AfterFunc(ctx, h.end)
-	<-h.ended // what is under way arrives, or else would be taken for another process's
+	<-h.ended // extend would take an object that arrives later for another process's
 	stop()
 	h.end()
 	if err == nil && !none {
@@ -226,7 +226,7 @@ func (h *Holder) run(ctx context.Context) {
 		case <-h.wake:
 		case <-timer.C:
 			h.mu.Lock()
-			h.beat = h.beat || !lingers && h.cursor.Last.N > 0 // a task without lines is none
+			h.beat = h.beat || !lingers && h.cursor.Last.N > 0 // a task begins with its first line
 			h.mu.Unlock()
 		}
 		for h.step(ctx) {

@@ -93,7 +93,7 @@ func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task strin
 		}
 		return os.RemoveAll(earlier)
 	}
-	if err != nil && !had { // a part is not listed
+	if err != nil && !had { // a copy that is not whole must not be listed
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	return err

@@ -167,7 +167,7 @@ func (f *file) store(ctx context.Context, b bucket.Bucket, task string, alive fu
 		return nil
 	}
 	sum := sha256.Sum256(f.data)
-	f.sum, f.parts = hex.EncodeToString(sum[:]), nil // another try's parts are no part of this one
+	f.sum, f.parts = hex.EncodeToString(sum[:]), nil // the parts of an earlier try are not named
 	for rest := f.data; len(rest) > 0; {
 		n := min(len(rest), maxPartBytes)
 		name := tasksPrefix + task + "/parts/" + randomName()

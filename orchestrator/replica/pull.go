@@ -107,7 +107,7 @@ func (p *pull) run(ctx context.Context) error {
 	case len(names) == 0:
 		return ErrNoTask
 	}
-	if !p.home.HasTask(p.Task) { // so that a copy that is cut off here is known as one
+	if !p.home.HasTask(p.Task) { // if this is cut off, the cursor marks the folder as a copy
 		if err := errors.Join(os.MkdirAll(p.home.Task(p.Task), 0o700), p.Cursor.write(p.home)); err != nil {
 			return err
 		}
@@ -305,7 +305,7 @@ func (p *pull) setAside(path string, off int64) error {
 		return err
 	}
 	aside := fmt.Sprintf("%s.aside-%s", path, time.Now().UTC().Format("20060102T150405.000"))
-	if dir := filepath.Dir(path); filepath.Base(dir) == "ops" { // nothing else may be among the lines
+	if dir := filepath.Dir(path); filepath.Base(dir) == "ops" { // it holds segments only
 		aside = filepath.Join(filepath.Dir(dir), filepath.Base(aside))
 	}
 	err = durable.WriteVia(durable.OS{}, aside+".tmp", aside, data[off:])

@@ -105,7 +105,7 @@ func Check(ctx context.Context, b bucket.Bucket) error {
 				err := b.Create(ctx, name, []byte(text))
 				if errors.Is(err, bucket.ErrExists) {
 					if stored, failed := b.Get(ctx, name); failed != nil || string(stored) == text {
-						err = failed // none: an earlier try created it, and its answer was lost
+						err = failed // nil: an earlier try created it, and the answer was lost
 					}
 				}
 				return struct{}{}, err

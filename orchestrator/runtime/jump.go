@@ -52,7 +52,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	}
 	done, err := t.jumpEnd(begun)
 	if errors.Is(err, state.ErrNotJumped) {
-		if gone := t.jumpable(keep, j); gone != nil { // the record has the text only
+		if gone := t.jumpable(keep, j); gone != nil { // callers branch on the type, and the record has only the text
 			return nil, fmt.Errorf("%w: %w", state.ErrNotJumped, gone)
 		}
 	}
@@ -147,7 +147,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		err = t.Memory.Passes(ctx, keep, j, discarded)
 	}
 	if errors.Is(err, opstream.ErrCorrupt) {
-		return t.dropJump(keep, err.Error()) // otherwise no resume could continue
+		return t.dropJump(keep, err.Error()) // it would fail again at each resume
 	}
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			if err != nil || !t.Ledger.State().Turn.Open {
 				return out, err
 			}
-			continue // the user spoke just then
+			continue // words arrived between the decision and the end
 		}
 		fault, err := t.perform(ctx, keep, act)
 		if errors.Is(err, question.ErrOpen) {
@@ -189,7 +189,7 @@ func (t *Task) leaveOpen(ctx, keep context.Context) (Outcome, error) {
 func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 	if notice.Evicted(ctx) {
 		detail := notice.EndedBy(ctx)
-		if goal := &t.Ledger.State().Goal; len(goal.Runs) > 0 { // the task goes on from here, so that nothing moves
+		if goal := &t.Ledger.State().Goal; len(goal.Runs) > 0 { // only named: the next process goes on from here
 			if best := goal.Best(); best.Better(goal.Runs[len(goal.Runs)-1]) {
 				detail += fmt.Sprintf("; the check was best at step %d: %s", best.Step, best.Rating)
 			}
@@ -201,7 +201,7 @@ func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	if t.opts.Callbacks.Ask == nil { // a user who is there goes on from what is there
+	if t.opts.Callbacks.Ask == nil { // a user at the terminal continues with the files as they are
 		if err := t.endAtBest(keep, keep, true); err != nil {
 			return Outcome{}, err
 		}

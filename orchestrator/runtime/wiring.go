@@ -92,7 +92,7 @@ func (f *features) stepMark(id int) string {
 func (f *features) checks() gate.Checks {
 	return gate.Checks{
 		f.gate.CheckArgs, // the later ones read the tool and the arguments, which a user sees as they run
-		planmode.Check(f.planning, jobs.StopName), // nothing else is to be said of a call that changes something
+		planmode.Check(f.planning, jobs.StopName), // a call that plan mode refuses needs no other reason
 		f.repeat.Check,               // before anybody is asked: the answer would be the same as before
 		f.never.Check,                // the same
 		f.gate.Prepare,               // the approval depends on whether the network is held, and on the preview

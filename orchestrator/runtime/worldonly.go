@@ -17,7 +17,7 @@ import (
 func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (
 	res worldstate.Result, err error) {
 	defer func() {
-		if err != nil && t.hold.made { // a resume must be refused as before
+		if err != nil && t.hold.made { // a resume must still find the directory missing
 			os.Remove(t.Place.Dir) // fails where anything is in it
 		}
 	}()

@@ -170,7 +170,7 @@ func (o *opening) replicate(ctx context.Context, task, dir string, c *replica.Cu
 	// A directory's bucket notices a storage that went away by the folders it has seen, so that the one that read the
 	// task goes on.
 	b = cmp.Or(o.bucket, b)
-	if world, err := taskdir.WorldDir(dir); err == nil && filepath.IsAbs(b.String()) { // a missing one is made anew
+	if world, err := taskdir.WorldDir(dir); err == nil && filepath.IsAbs(b.String()) { // a missing one holds no bucket
 		root, err := filepath.EvalSymlinks(b.String())
 		rel, apart := filepath.Rel(world, root)
 		if err == nil && apart == nil && filepath.IsLocal(rel) {
@@ -178,7 +178,7 @@ func (o *opening) replicate(ctx context.Context, task, dir string, c *replica.Cu
 				"log, too; use a directory elsewhere", b, world)
 		}
 	}
-	if err := replica.Check(ctx, b); err != nil { // a refusal later is waited for
+	if err := replica.Check(ctx, b); err != nil { // later the holder waits even if the bucket refuses
 		return nil, err
 	}
 	if !o.Remote.Project {

@@ -75,7 +75,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	goOn, err := continues(st, message) // a waiting message continues a task that is done
 	if err != nil && (cursor == nil || !o.unread(ctx, st)) {
-		if cursor != nil && st.Turn.End != nil { // a scheduler starts it until it is
+		if cursor != nil && st.Turn.End != nil { // a scheduler starts the task again until it gets ErrDone
 			err = remedy.With(fmt.Errorf("task %s %w", task, ErrDone), remedy.Request, task)
 		}
 		return nil, err
@@ -142,7 +142,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		if err := t.Resume(ctx, message, resumed, more...); err != nil {
 			return nil, JoinClose(err, t.Close())
 		}
-		for part := range strings.SplitSeq(resumed.Notice, "\n\n") { // files of the user may have been replaced
+		for part := range strings.SplitSeq(resumed.Notice, "\n\n") { // the user is told of files that were replaced
 			if mark, files, ok := strings.Cut(part, "] "); ok && strings.HasPrefix(mark, "[FILES") {
 				o.client.note(files)
 			}
@@ -159,7 +159,7 @@ func (o *opening) arrive(st *state.State, kept *replica.Cursor) (bool, error) {
 	}
 	if o.TaskDir == "" {
 		o.TaskDir = st.Opened.Dir
-		here, _ := RealDir(".") // without one, the user is not in the task's
+		here, _ := RealDir(".") // if it is gone, the user is not in the task's
 		if entries, err := os.ReadDir(o.TaskDir); err == nil && len(entries) > 0 && here != o.TaskDir {
 			return false, settingf("dir", ": the task worked last in another directory than %s is now, or on another "+
 				"machine, and the task's files would replace those there; name the directory to work in, "+

@@ -119,7 +119,7 @@ func storeAround(h taskdir.Home, at string, above, begin bool, o *worldstate.Opt
 // movedTo returns a task that continued in a directory, or in one above it, and has the store of
 // where it was before; nil if there is none.
 func movedTo(h taskdir.Home, dir string, above bool) *state.State {
-	ids, _ := h.Tasks() // without them there is none
+	ids, _ := h.Tasks() // tasks that cannot be listed count as none
 	for _, id := range ids {
 		st, err := taskdir.ReadState(h, id)
 		if err != nil || len(st.Moved) == 0 || h.CheckOwn(&st.Opened) != nil {

@@ -151,7 +151,7 @@ func (p *Place) readOthers(ctx context.Context) error {
 		}
 		p.authors.add(onlyPaths(list, b.Only), n)
 	}
-	p.authors.read = len(seqs) // a jump that overwrites forgets some
+	p.authors.read = len(seqs) // after a jump that overwrites, the state lists fewer
 	return nil
 }
 

@@ -119,7 +119,7 @@ func (p *Place) bundledCommits(ctx context.Context) (text string) {
 			}
 			ids := strings.Join(slices.Collect(maps.Values(at)), "\n")
 			git := worldstate.GitCommand{Top: filepath.Join(p.Dir, dir), Stdin: ids}
-			here, _ := git.Run(ctx, "cat-file", "--batch-check=%(objectname)") // the line of one that lacks says more
+			here, _ := git.Run(ctx, "cat-file", "--batch-check=%(objectname)") // a missing commit's line differs
 			var lacks []string
 			for _, name := range slices.Sorted(maps.Keys(at)) {
 				if !slices.Contains(strings.Split(here, "\n"), at[name]) {

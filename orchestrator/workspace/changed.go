@@ -109,7 +109,7 @@ func (p *Place) author() string {
 	author := state.ChangedByUser
 	p.Journal.ReadQueue(func(queue []op.Op) {
 		begun := func(o op.Op) bool { _, ok := o.Body.(*op.JobStarted); return ok }
-		if p.State().AuthorUnknown() || slices.ContainsFunc(queue, begun) { // by a call of this reply
+		if p.State().AuthorUnknown() || slices.ContainsFunc(queue, begun) { // a call of this reply began it
 			author = state.ChangedUnknown
 		}
 	})
@@ -196,7 +196,7 @@ func (p *Place) BeginCalls(ctx context.Context, writes bool) error {
 	if writes {
 		return p.beforeWrite(ctx)
 	}
-	if p.dirty { // calls from before a crash; changes during their wait are not theirs
+	if p.dirty { // what calls did before a crash is theirs, what changes from here on is not
 		return p.BeforeWait(ctx)
 	}
 	return nil

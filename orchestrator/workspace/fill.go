@@ -22,7 +22,7 @@ func (p *Place) Fill(ctx context.Context) (string, error) {
 		return "", err
 	}
 	target := was.Commit
-	if j := s.Jump.Intended; j != nil { // it goes on from where it began
+	if j := s.Jump.Intended; j != nil { // whoever finishes it starts from the files before it
 		target = worldstate.ID(j.FromCommit)
 	} else if r := s.World.Restoring; r != nil {
 		target = worldstate.ID(r.FromCommit)
@@ -74,7 +74,7 @@ func (p *Place) lostCalls(since worldstate.ID) (lost []string, err error) {
 		}
 		switch b := o.Body.(type) {
 		case *op.JumpDone:
-			if !b.Abandoned { // it took back what they changed
+			if !b.Abandoned { // the jump took back what the calls changed
 				lost = nil
 			}
 		case *op.ToolCalled:

@@ -110,7 +110,7 @@ type moved struct {
 func (p *Place) MoveForJump(ctx context.Context, j *state.Jumping, planned *RestorePlan) (m moved, err error) {
 	if p.Abandon {
 		m.Kept = p.leaveFiles(ctx, j)
-		m.After, m.Theirs, _ = p.afterJump(ctx, j, m.Kept) // perhaps nothing can be saved
+		m.After, m.Theirs, _ = p.afterJump(ctx, j, m.Kept) // the jump ends even if nothing can be saved
 		return m, nil
 	}
 	if m.Kept, m.Lost, err = p.moveFiles(ctx, j, planned); err != nil {

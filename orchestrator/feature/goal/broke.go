@@ -51,7 +51,7 @@ func (c *Checker) whatBroke(ctx context.Context, rec *op.CheckRan) (*op.Broke, e
 		if ctx.Err() != nil {
 			return nil, nil
 		}
-		if err != nil { // what is known by now is said
+		if err != nil { // the record says what is known by now
 			b.Unfinished = quote.OneLine(err.Error(), maxError)
 			break
 		}

@@ -86,7 +86,7 @@ func Parse(node *yaml.Node) (all []Hook, err error) {
 		const want = "EVENT: [{matcher: TOOL, hooks: [{type: command, command: …, timeout: SECONDS}]}]"
 		return nil, fmt.Errorf("line %d: %s; want %s", line, cause, want)
 	}
-	for _, event := range events() { // the order of a map is none
+	for _, event := range events() { // a map has no order
 		for _, g := range f[event] {
 			h := Hook{Event: event, Matcher: g.Matcher}
 			if h.match, err = regexp.Compile("^(?:" + g.Matcher + ")$"); g.Matcher == "*" || g.Matcher == "" {

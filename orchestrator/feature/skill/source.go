@@ -78,7 +78,7 @@ func (s *Source) Tools(ctx context.Context) (out tool.Offer) {
 		}
 		out.Tools = []tool.Tool{opener{text, skills}}
 	}
-	s.said = now // what is mended and breaks again is said again
+	s.said = now // a fault that was mended and returns is reported again
 	return out
 }
 

@@ -67,7 +67,7 @@ func (d directory) write(ctx context.Context, name string, data []byte, place fu
 		return err
 	}
 	path := d.path(name)
-	if err := d.reach(path); err != nil { // what is not mounted is not made anew
+	if err := d.reach(path); err != nil { // storage that is not mounted must not be made here
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
