@@ -224,8 +224,9 @@ func (r *Request) check() error {
 	return nil
 }
 
-// merge puts the model's notes first and adds what they lack from the extractor's: the failed calls that
-// they do not cite, the reason for going back, and everything about records that no usable reply covers.
+// merge puts the model's notes first and adds what they lack from the extractor's: the failed calls that they do not
+// cite, the first cause (the reason for going back, or if that is told elsewhere an error that several calls met), and
+// everything about records that no usable reply covers.
 func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) note.Notes {
 	out := model
 	out.Places, out.Effects, out.Edits = extracted.Places, extracted.Effects, extracted.Edits
