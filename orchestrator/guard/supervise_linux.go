@@ -312,6 +312,8 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 			canceled = nil
 			limit.Reset(backstopTime)
 		case <-limit.C:
+			// A supervisor that runs or sleeps may still be ending a tree that forks as fast as it is killed: it gets
+			// more time, and the tree may not grow meanwhile.
 			if p, err := readProc(s.cmd.Process.Pid); err == nil && p.start == s.start &&
 				(p.state == 'R' || p.state == 'S') && (storm.IsZero() || time.Now().Before(storm)) {
 				if storm.IsZero() {

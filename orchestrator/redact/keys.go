@@ -187,7 +187,8 @@ func (p pattern) find() func(s string, from, to int) (match, bool) {
 		for base := begin; base <= from; {
 			loc := re.FindStringSubmatchIndex(s[base:min(len(s), to+maxPatternBytes)])
 			if loc == nil {
-				return match{none: to + maxPatternBytes/2}, false // a pattern's shortest text is shorter
+				// A match around a keyword before this offset would, at its shortest, lie in what was searched.
+				return match{none: to + maxPatternBytes/2}, false
 			}
 			if base+loc[0] > from {
 				return match{none: base + loc[0]}, false

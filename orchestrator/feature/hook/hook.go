@@ -153,6 +153,7 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 	case res.Cut > 0:
 		fail("what it printed is ignored: it is more than %d characters", shell.MaxOutputRunes)
 		return
+	// Exit code 2 blocks, as with Claude Code, for which such hooks are written.
 	case *res.Exit == 2 && h.Event != notification && !strings.HasPrefix(res.Display, "timed out"):
 		ran.Decision, ran.Said = "block", cmp.Or(stderr, out, "it gave no reason")
 		s.block = joined(s.block, ran.Said)

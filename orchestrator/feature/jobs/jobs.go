@@ -100,6 +100,7 @@ func (js *Jobs) Begin(s tool.JobStart) (string, error) {
 		defer close(j.done)
 		running := false
 		end, err := s.Run(ctx, jobWriter{js, j}, func(p op.ToolStarted) error {
+			// The command runs only once this is durable: a later process finds in it what it has to end.
 			err := js.ledger.Journal.Post(context.WithoutCancel(ctx), &op.JobStarted{
 				Job: j.ID, Call: s.Call, Command: s.Command, Timeout: int(s.Timeout / time.Second), PID: p.PID,
 				StartTime: p.StartTime, BootID: p.BootID})
@@ -155,6 +156,7 @@ func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
 	}
 	js.n++
+	// The command outlives its call and the turn.
 	ctx, stop := context.WithCancel(context.Background())
 	j := &job{Job: Job{ID: id, Command: s.Command}, file: file, stop: stop, done: make(chan struct{})}
 	js.list = append(js.list, j)

@@ -148,7 +148,7 @@ func list(skills []Skill) (text string, cut int) {
 	for _, k := range skills {
 		room -= len(k.Name) + len(k.Description) + len("- : \n")
 	}
-	if room < 0 {
+	if room < 0 { // not all fit whole: each may have the same share
 		most = maxListBytes/len(skills) - 1
 	}
 	for i, k := range skills {

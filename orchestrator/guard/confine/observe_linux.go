@@ -53,6 +53,7 @@ func observeFilter(arch uint32, calls []observed) []unix.SockFilter {
 			prog = append(prog, unix.SockFilter{Code: jumpEqual, K: c.nr, Jf: 1}, report)
 			continue
 		}
+		// Another call skips the four instructions that belong to this one.
 		prog = append(prog, unix.SockFilter{Code: jumpEqual, K: c.nr, Jf: 4},
 			unix.SockFilter{Code: loadWord, K: uint32(seccompFirstArg + 8*c.flags)},
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: openForWriting, Jf: 1}, report, allow)
@@ -96,6 +97,7 @@ func Observe(world string, log *os.File) error {
 	const setFilter = 1 // SECCOMP_SET_MODE_FILTER
 	var fd uintptr
 	errno := unix.EINVAL
+	// Kernels before 5.19 refuse the flag that lets a caller be interrupted only by a fatal signal.
 	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER} {
 		fd, _, errno = unix.RawSyscall(unix.SYS_SECCOMP, setFilter, flags, uintptr(unsafe.Pointer(&fprog)))
