@@ -217,7 +217,6 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err != nil {
 		return nil, err
 	}
-	counter.Count("")
 	live, err := taskdir.HoldDir(h, dir, n.Task, n.ParentTask())
 	if err != nil {
 		return nil, err

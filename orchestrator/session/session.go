@@ -251,9 +251,9 @@ func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
 	stop, err := s.task.Ledger.Serve(ctx, s.home, end)
 	if err != nil {
 		s.client.note(fmt.Sprintf("warning: %v; 'say', 'jump' and 'stop' cannot reach the task while it runs", err))
-		return s.task.Run(ctx)
+	} else {
+		defer stop()
 	}
-	defer stop()
 	return s.task.Run(turn)
 }
 
