@@ -1,6 +1,6 @@
-// Package bench measures the program, beside what a user would use instead where there is
-// such a thing: World beside git, Hooks beside a hook that does nothing, and what a replay of
-// recorded runs would have answered. It is a module of its own, with benchmarks only:
+// Package bench compares the program with what a user would use instead: World with git, Hooks
+// with a hook that does nothing. Replay and Facts measure what it would have answered in
+// recorded runs. It is a module of its own, with benchmarks only:
 //
 //	go test -C cmd/anamnesis-bench -bench World -benchtime 9x -dir DIR
 //	go test -C cmd/anamnesis-bench -bench Hooks -benchtime 200x

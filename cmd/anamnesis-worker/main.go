@@ -1,8 +1,8 @@
 //go:build unix
 
-// Command anamnesis-worker hands tasks out to machines. River, a queue in a Postgres database, has a job for each
-// task; a worker runs the program anamnesis for it, which keeps the task in a bucket, so that any worker continues it.
-// Order, retries, schedules, leader election and rescue are River's.
+// Command anamnesis-worker distributes tasks to machines. River, a queue in a Postgres database, has a job for each
+// task. A worker runs the program anamnesis for the job; the task is kept in a bucket, so any worker can continue it.
+// River does the ordering, retries, schedules, leader election and rescue.
 package main
 
 import (
@@ -185,13 +185,14 @@ func (w *worker) serve(ctx context.Context, queue *pgxpool.Pool, slots int) erro
 		return err
 	}
 	for tick := time.NewTicker(w.rescue / 4); ; {
-		// By itself River knows when an attempt began, which says nothing of tasks that take days: the rescuer gets a
-		// sign. While the queue is away, nobody rescues.
+		// River's rescuer goes by the time when an attempt began, but a task may take days: so this worker renews that
+		// time, also after ctx has ended, until its jobs are released. A quarter of the rescue time lets three updates
+		// fail. Later errors are ignored: while the database is away, nobody rescues.
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		_, err := queue.Exec(limited, `UPDATE river_job SET attempted_at = now()
 			WHERE state = 'running' AND attempted_by[array_upper(attempted_by, 1)] = $1`, client.ID())
 		cancel()
-		if client.Stopped() == nil { // not yet begun: a user without rights is told so
+		if client.Stopped() == nil { // not started: the update showed whether this user has the rights
 			if err == nil {
 				err = client.Start(ctx)
 			}
@@ -207,8 +208,8 @@ func (w *worker) serve(ctx context.Context, queue *pgxpool.Pool, slots int) erro
 	}
 }
 
-// Timeout says that a job has no time limit. When the rescuer asks, the job has had no sign of its worker for the
-// rescue time, and its time is over.
+// Timeout returns -1, no time limit, while the job's worker gives signs of life. Without one for the rescue time it
+// returns a limit that has passed, which lets the rescuer take the job.
 func (w *worker) Timeout(job *river.Job[task]) time.Duration {
 	if time.Since(*job.AttemptedAt) < w.rescue {
 		return -1
@@ -217,16 +218,18 @@ func (w *worker) Timeout(job *river.Job[task]) time.Duration {
 }
 
 const (
-	// checkout makes a task's directory, once on each machine. Its exit code 66: the commit cannot be had.
+	// checkout makes a task's directory, once on each machine. It writes the file prepared last, so that a checkout
+	// that was cut off is made again. Exit code 66 says that the commit cannot be fetched.
 	checkout = `test -e "$1/.git/prepared" && exit
 rm -rf "$1" && git clone --quiet --no-checkout -- "$2" "$1" && cd "$1" && git fetch --quiet origin "$3" &&
 	git checkout --quiet --detach FETCH_HEAD || exit 66
 eval "$4" && touch .git/prepared`
-	// exchange syncs the knowledge cards where they have a remote. The next task's end repeats what fails.
+	// exchange syncs the knowledge cards; exit code 2 says that they have no remote. A failed sync is only reported,
+	// since the next task repeats it.
 	exchange = `said=$(anamnesis kb sync 2>&1) || test $? -eq 2 || echo "$said" | tail -n 1 >&2`
-	// patience is how long a slot waits for a provider that fails in passing.
+	// patience is the longest announced wait for a provider for which a task keeps its slot.
 	patience = 2 * time.Minute
-	maxTries = 3 // to clone
+	maxTries = 3 // attempts to clone before the job is given up
 )
 
 // Work works on a task until it ends, waits, or the worker is asked to stop.
@@ -236,11 +239,12 @@ func (w *worker) Work(ctx context.Context, job *river.Job[task]) (err error) {
 		if ctx.Err() != nil {
 			err = river.JobSnooze(0) // another worker continues at once
 		} else if err == nil || errors.As(err, new(*river.JobCancelError)) {
-			os.RemoveAll(dir)
+			os.RemoveAll(dir) // a job that waits or is tried again keeps its checkout on this machine
 		}
 		slog.Info("this worker leaves a task", "task", t.Name, "error", err)
 	}()
 	code, err := run(ctx, io.Discard, io.Discard, "anamnesis", "remote", "pull", "--remote", remote, t.Name)
+	// Only a task that the bucket does not have may begin: after any other fault the task may exist.
 	if code != 0 && (code != 2 || !strings.Contains(err.Error(), "no task of this name")) {
 		return err
 	}
@@ -265,11 +269,12 @@ func (w *worker) Work(ctx context.Context, job *river.Job[task]) (err error) {
 	return w.turn(ctx, t.Name, append(args, rest...))
 }
 
-// turn runs the program until the task's turn ends or the task waits, and says in River's words what follows.
+// turn runs the program until the task's turn ends or the task waits, and returns what River does with the job.
 func (w *worker) turn(ctx context.Context, name string, args []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The program waits as long as another process extends the task; a slot does not.
+	// The program waits one lease for a process that died, and on while another process extends the task. After two
+	// leases the job goes back to the queue, so that the wait holds no slot.
 	taken := time.AfterFunc(2*w.lease, func() { stop(river.JobSnooze(w.lease)) })
 	events, out := io.Pipe()
 	go func() {
@@ -312,7 +317,7 @@ func run(ctx context.Context, out, log io.Writer, name string, args ...string) (
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                  // Ctrl-C is for this process
 	cmd.Env = append(os.Environ(), "PGPASSWORD=", "GIT_TERMINAL_PROMPT=0") // no command of a task sees the queue
-	cmd.WaitDelay = 2 * time.Minute                                        // for what a command leaves running
+	cmd.WaitDelay = 2 * time.Minute                                        // then it is killed, with what it left
 	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(log, &said)
 	err := cmd.Run()
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"anamnesis/worldstate"
 )
 
-// withTreeNames joins --worktree with the name behind it: a flag that may lack a value takes none from the next word.
+// withTreeNames joins --worktree and a name that follows it: a flag whose value is optional reads no value from the
+// next word.
 func withTreeNames(args []string) []string {
 	end := slices.Index(append(args, "--"), "--")
 	if i := slices.Index(args[:end], "--worktree"); i >= 0 && i+1 < end && taskdir.CheckTaskID(args[i+1]) == nil {
@@ -99,7 +100,7 @@ func (a *app) apply(cmd *cobra.Command, svc *session.Service, task string, yes, 
 	a.printf("applied to %s: %d written, %d deleted\n", t.From, len(res.Written), len(res.Deleted))
 	remove := []string{"rm", "-r", t.Root}
 	if t.Git {
-		remove = []string{"git", "-C", t.From, "worktree", "remove", "--force", t.Root} // its changes are no commits
+		remove = []string{"git", "-C", t.From, "worktree", "remove", "--force", t.Root} // nothing is committed
 	}
 	a.notef("to go back: %s", shellLine("anamnesis", "world", "restore", string(res.Source[:12]), "--dir", t.From,
 		"--store", svc.Home.Store(t.Root)))

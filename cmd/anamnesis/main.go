@@ -39,15 +39,15 @@ type app struct {
 	progress *view.Progress   // on stderr; see line
 
 	json bool // --json is given
-	// mirror brings the copies of a bucket's tasks up to date; nil: --remote is not given to a verb that reads. The
-	// service is then that of the copies' home.
+	// mirror brings the copies of a bucket's tasks up to date; the service is then that of the copies' home. It is
+	// nil unless a verb that reads has --remote.
 	mirror  func(ctx context.Context, task string) error
 	copies  *session.Service
-	by      string // the user, to tasks that a bucket keeps
+	by      string // the user's name in the record of a bucket's task
 	printer show.Printer
 
-	// Nil but in tests, which kill the process at a counted append or point of a restore: on no
-	// system but Linux could a kill from outside hit one.
+	// Only tests set these, to kill the process at a counted append or point of a restore. A kill from
+	// outside could hit such a point on Linux alone.
 	store runtime.Store
 }
 

@@ -68,7 +68,7 @@ func (a *app) serve(ctx context.Context, dir, addr string, origins []string) err
 	if a.mirror != nil {
 		go func() {
 			for range time.Tick(mirrorTime) {
-				_ = a.mirror(ctx, "") // it is said when the page begins, or tried again
+				_ = a.mirror(ctx, "") // the next tick tries again; a lasting fault is reported at the start
 			}
 		}()
 	}

@@ -79,7 +79,8 @@ func Serve(ctx context.Context, o Options, in io.Reader, out, stderr io.Writer) 
 	return nil
 }
 
-// gatedReader reads nothing before the connection can be used.
+// gatedReader reads nothing until Serve has set a.conn and the logger: the SDK reads, and calls the
+// agent, as soon as a connection is made.
 type gatedReader struct {
 	io.Reader
 	ready <-chan struct{}

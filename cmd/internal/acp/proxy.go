@@ -45,7 +45,7 @@ type Proxy struct {
 type request struct {
 	method, session, cwd, terminal string
 
-	write map[string]any // the call that a file is written in, where the agent told of none
+	write map[string]any // the call that a file write is, if the agent announced none
 
 	model   string          // of session/set_model
 	command json.RawMessage // of terminal/create, as a call's input
@@ -53,7 +53,7 @@ type request struct {
 	rejects []string        // the options that refuse it
 }
 
-// terminal is what the editor said of one that it runs for the agent.
+// terminal is what is known of a terminal that the editor runs for the agent.
 type terminal struct {
 	command json.RawMessage // as a call's input
 	output  string
@@ -421,6 +421,7 @@ func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
 			}
 		}
 		c := p.chat(q.SessionID)
+		// The call is recorded before the editor gets the request: its answer lets the call change files.
 		switch {
 		case c == nil:
 		case m.Method == "session/request_permission" && q.ToolCall != nil:
@@ -443,6 +444,7 @@ func (p *Proxy) update(ctx context.Context, line []byte, q *params) error {
 	if q.Update.Kind == "available_commands_update" {
 		line = withCommands(line)
 	}
+	// An update tells of what already happens, so the editor need not wait until it is recorded.
 	err := p.editor.write(line)
 	if c := p.chat(q.SessionID); c != nil {
 		if model := chosenModel(q.Update.CurrentModelID, q.Update.ConfigOptions); model != "" {

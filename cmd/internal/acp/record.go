@@ -14,8 +14,8 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// chat is one session of the agent, which is recorded as hooks would be. Its events are
-// told one after the other.
+// chat is one session of the agent, recorded as hooks would record it. Its events are sent
+// one at a time.
 type chat struct {
 	p             *Proxy
 	id, cwd, task string
@@ -91,7 +91,8 @@ func chosenModel(current string, options []configOption) string {
 	return current
 }
 
-// choose notes the model that the session is set to. The settings are repeated with each change.
+// choose records the model that the session is set to. Each change of any setting repeats the model, which must
+// not replace one that a reply has named since.
 func (c *chat) choose(model string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,14 +108,14 @@ func (c *chat) replied(model string) {
 	c.setModel(model)
 }
 
-// setModel notes the model that replies. Two names leave the choice to the agent.
+// setModel records the model that replies. "default" and "auto" leave the choice to the agent.
 func (c *chat) setModel(model string) {
 	if model != "" && model != "default" && model != "auto" {
 		c.model = model
 	}
 }
 
-// begin notes a session's directory.
+// begin starts the record of a session in its directory.
 func (p *Proxy) begin(id, cwd string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +144,7 @@ func (p *Proxy) close(ctx context.Context) {
 	p.sessions = map[string]*chat{}
 	p.mu.Unlock()
 	for _, c := range all {
-		c.stop(context.WithoutCancel(ctx))
+		c.stop(context.WithoutCancel(ctx)) // an interrupted proxy still records how turns ended
 	}
 }
 
@@ -188,6 +189,7 @@ func (c *chat) stop(ctx context.Context) {
 		return
 	}
 	for id, t := range c.calls {
+		// The refusal ended a call whose end the agent has not reported.
 		if t.refused && t.begun && !t.ended {
 			e := t.event(id)
 			e["refused"], e["error"] = true, "The user refused the call."
@@ -234,7 +236,7 @@ func (c *chat) record(ctx context.Context, u *update, waiting bool) {
 	if !t.begun && !own && (waiting || ended || u.Status == "in_progress" || t.described()) {
 		t.begun, c.text = true, ""
 		e := t.event(u.ToolCallID)
-		e["running"] = !waiting
+		e["running"] = !waiting // a call that runs already may have changed files
 		c.send(ctx, "PreToolUse", e)
 	}
 	if !ended {
@@ -266,9 +268,9 @@ func (c *chat) record(ctx context.Context, u *update, waiting bool) {
 	c.send(ctx, name, e)
 }
 
-// writes takes in that the agent has the editor write a file. That belongs to the call
-// which is under way. Of a call that was only announced it is the beginning. Where there is
-// none, the writing is a call of its own, which is returned.
+// writes records that the agent asks the editor to write a file. The write belongs to the running
+// call, or begins a call that was only announced. If there is neither, it is a call of its own,
+// which is returned.
 func (c *chat) writes(ctx context.Context, id, path, text string) (own map[string]any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,7 +307,7 @@ func (c *chat) refuse(call string) {
 	}
 }
 
-// wrote takes in the editor's answer to a writing that is a call of its own.
+// wrote records the editor's answer to a write that is a call of its own.
 func (c *chat) wrote(ctx context.Context, e map[string]any, failed string) {
 	if failed != "" {
 		e["error"] = failed
@@ -316,7 +318,7 @@ func (c *chat) wrote(ctx context.Context, e map[string]any, failed string) {
 	c.event(ctx, "PostToolUse", e)
 }
 
-// merge takes over what an update says of a call.
+// merge adds an update to what is known of a call.
 func (t *toolCall) merge(u *update) {
 	set := func(at *string, value string) {
 		if value != "" {
@@ -341,7 +343,7 @@ func (t *toolCall) merge(u *update) {
 	var why struct {
 		Reason string `json:"decisionReasonType"`
 	}
-	_ = json.Unmarshal(t.response, &why) // of a result: none
+	_ = json.Unmarshal(t.response, &why) // the response of a call that ran has no such field
 	t.refused = t.refused || why.Reason != "" || u.Meta.Claude.NotRun != ""
 	var list []content
 	_ = json.Unmarshal(u.Content, &list) // of another form: nothing is known of it
@@ -393,7 +395,7 @@ func (t *toolCall) mcp() (in mcpInput, ok bool) {
 // mcpTitle is how Gemini CLI names the tool of an MCP server.
 var mcpTitle = regexp.MustCompile(`^(\S+) \((\S+) MCP Server\)$`)
 
-// tool returns the name of the tool where the agent has told it; of an MCP server's with the server.
+// tool returns the tool's name if the agent has told it, with the server for a tool of an MCP server.
 func (t *toolCall) tool() string {
 	if m := mcpTitle.FindStringSubmatch(t.title); m != nil {
 		return "mcp__" + m[2] + "__" + m[1]

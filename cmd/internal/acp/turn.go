@@ -36,7 +36,7 @@ func (a *Agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	if strings.TrimSpace(text) == "" {
 		return sdk.PromptResponse{}, refused("the prompt is empty")
 	}
-	s.turn.Lock() // a prompt before it was cancelled by this one, and ends
+	s.turn.Lock() // the SDK has cancelled an earlier prompt of the session, which ends soon
 	defer s.turn.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -169,7 +169,7 @@ func newViewer(a *Agent, s *editorSession, past bool) *viewer {
 	return v
 }
 
-// send shows an update. The first error ends all showing.
+// send shows an update. After the first error it shows nothing more. A turn that was cancelled still shows its end.
 func (v *viewer) send(u sdk.SessionUpdate) {
 	if v.err == nil {
 		v.err = v.a.update(context.Background(), v.session.id, u)

@@ -54,7 +54,7 @@ func (c *Console) Attach(ctx context.Context, svc *session.Service, task string)
 	}
 	var questions state.Questions
 	for live {
-		live = svc.Live(task) != 0 // before the stream is read to its end
+		live = svc.Live(task) != 0 // asked first, so that the last operations of a process are read
 		err := f.Next(func() {}, func(o op.Op) error {
 			questions.Fold(o)
 			if o.Seq > last {
@@ -120,8 +120,8 @@ func (c *Console) typed() <-chan string {
 	return lines
 }
 
-// send sends a typed line to a running task, whose open question is asked. A line that is no answer to it goes to the
-// agent.
+// send sends a typed line to a running task. asked is the task's open question, if any; a line that does not answer it
+// goes to the agent.
 func send(ctx context.Context, svc *session.Service, task string, asked *state.Question, text string) error {
 	seq, answer := uint64(0), asked != nil
 	if answer {

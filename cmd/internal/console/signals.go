@@ -21,7 +21,7 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ends, lost := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // not under nohup
-		signal.Notify(lost, syscall.SIGHUP) // until the end: a terminal that goes sends several
+		signal.Notify(lost, syscall.SIGHUP) // never stopped: a lost terminal sends several, which would kill
 	}
 	hurry := make(chan struct{})
 	go func() {

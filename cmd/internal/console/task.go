@@ -91,7 +91,7 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 		who, view.ModelName(s.Model), s.EAS, s.EASFrom, s.Approval))))
 	answer := c.Out
 	if view.IsTerminal(c.Out) && c.Interactive() || sameFile(c.Out, c.Err) {
-		answer = nil // the progress there shows it
+		answer = nil // the progress on that output shows the answer
 	}
 	return view.NewText(answer, c.Err, c.Width(), s.Dir, view.WithOutputs)
 }

@@ -16,8 +16,8 @@ import (
 	"anamnesis/orchestrator/tool/spelling"
 )
 
-// minNearFlag is the length from which an unknown flag is compared with all flags: everything is
-// near a shorter one, which is compared with those of its first letter and length.
+// minNearFlag is the length from which an unknown flag is compared with all flags. A shorter one is
+// similar to most: it is compared only with flags of its first letter and length.
 const minNearFlag = 5
 
 // optional matches the parts of a usage line that may be left out.

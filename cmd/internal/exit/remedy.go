@@ -27,7 +27,7 @@ func TextOf(err error, bucket string) string {
 		text = strings.Replace(text, set.Error(), "--"+set.Error(), 1)
 	}
 	help := remedyOf(err)
-	if help != "" && (bucket == "" || !strings.Contains(help, "'anamnesis doctor")) { // which knows no buckets
+	if help != "" && (bucket == "" || !strings.Contains(help, "'anamnesis doctor")) { // doctor knows no buckets
 		text += "; " + InBucket(help, bucket)
 	}
 	return text

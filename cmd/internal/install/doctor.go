@@ -136,7 +136,7 @@ func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
 		line = fmt.Sprintf("%d programs called %s are on PATH, and the first is used: %s", len(say),
 			name, strings.Join(say, ", "))
 	}
-	// its path may hold another
+	// The path before it may hold other numbers, so the last one is the version.
 	if all := number.FindAllStringSubmatch(say[0], -1); len(all) > 0 && all[len(all)-1][1] != made[agent] {
 		line += fmt.Sprintf("; the hooks were made for version %s: check that 'anamnesis tasks' lists its next session",
 			made[agent])

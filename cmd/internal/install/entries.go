@@ -23,7 +23,7 @@ import (
 var bom = []byte("\xEF\xBB\xBF")
 
 // hookForm matches the command of a hook that an installation wrote, of this version or an older
-// one, for any state folder: Entries are recognised by it, since the state folder may be gone.
+// one, for any state folder: entries are recognised by it, since the state folder may be gone.
 var hookForm = regexp.MustCompile(`^(?:exec /bin/sh -c '[^']*' |sh )('(?:[^']|'\\'')*/beside/hook\.sh'|` +
 	`[^\s']+/beside/hook\.sh) [a-z-]+$`)
 

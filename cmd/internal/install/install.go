@@ -60,18 +60,18 @@ func (p *Places) manifest(agent sessions.Agent) string {
 
 // Command is what an agent runs for each event, in whichever shell. Agents read exit code 2, which
 // shells give for a missing script, as "block": the trap makes it 0 if the wrapper, or its folder,
-// is gone or damaged. It replaces the agent's shell, so that an agent that ends a hook ends the
-// wrapper. It never changes: Codex trusts its hash.
+// is gone or damaged. exec replaces the agent's shell, so that an agent that ends a hook ends the
+// wrapper. The text must not change between versions, since Codex trusts it by its hash.
 func (p *Places) Command(agent sessions.Agent) string {
 	return `exec /bin/sh -c 'trap "exit 0" 0; exec 2>/dev/null; . "$0"' ` +
 		shell.Quote(p.wrapper()) + " " + string(agent)
 }
 
-// script is the wrapper. It ends when the program has answered, and with 0 whatever became of
-// the program; where there is more to do, a process that the program starts does it. A shell in
-// between would cost as much as the rest of the wrapper. What has not the form of a reply, such
-// as the output of another program in its place, is dropped: JSON, and for Kimi Code a text in
-// our mark. The agent's own limit ends a program that hangs.
+// script is the wrapper. It ends with 0 when the program has answered or failed; the program leaves
+// longer work to another process. It runs the program by exec, since another shell would cost as
+// much as the rest of the wrapper. A reply is JSON, or for Kimi Code a text in our mark; other
+// output, such as that of another program in its place, is dropped. The agent's own limit ends a
+// program that hangs.
 func (p *Places) script() string {
 	env := ""
 	if p.Data != "" {
@@ -114,6 +114,8 @@ func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
 		f := File{Path: part.path, Existed: existed, Before: string(data),
 			After: string(part.text), Own: part.text != nil}
 		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == part.path })
+		// A recorded original holds only while nothing else has changed the file since. Otherwise the original of a
+		// configuration is the present one without our entries.
 		switch {
 		case i >= 0 && (f.Own || earlier[i].After == f.Before):
 			f.original = &earlier[i]
@@ -199,6 +201,7 @@ func (p *Places) add(agent sessions.Agent, part part, data []byte) (after, clean
 		return nil, nil, err
 	}
 	clean, err = part.remove(data)
+	// Rules that an earlier installation added stay if --allow-reads is not given again.
 	if part.rules = rulesIn(root); p.Allow && agent == sessions.Claude {
 		part.rules = nil
 		for _, tool := range readOnlyTools {
@@ -279,7 +282,7 @@ func (p *part) remove(data []byte) ([]byte, error) {
 // Install writes the files of a plan, and what they were.
 func (p *Places) Install(agent sessions.Agent, files []File) error {
 	earlier := p.installed(agent)
-	for _, f := range files { // installed anew: the beginning is the older one
+	for _, f := range files { // a second installation keeps the original of the first
 		record := f
 		record.Dirs = missing(filepath.Dir(f.Path))
 		if f.original != nil {
@@ -296,6 +299,7 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 	if err != nil {
 		return err
 	}
+	// The originals are recorded before the first file changes, so that an interrupted installation can be undone.
 	if err := write(p.manifest(agent), string(data)); err != nil {
 		return fmt.Errorf("%w; make it writable and install again", err)
 	}
@@ -380,6 +384,7 @@ func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error)
 				problem = errors.Join(problem, fmt.Errorf("%s: %w", part.path, err))
 				continue
 			}
+			// A file that an installation made goes if nothing is left in it.
 			change.Existed = i < 0 || f.Existed || len(bytes.Trim(rest, "{}"+blank)) > 0
 			if !change.Existed {
 				rest = nil
@@ -496,6 +501,7 @@ func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
 		}
 		removeDirs(f.Dirs)
 	}
+	// The originals are kept until every file is changed back, since the next try needs them.
 	if failed != nil || p.uses(agent) {
 		return failed
 	}

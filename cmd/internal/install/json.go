@@ -114,7 +114,7 @@ func prune(v *hujson.Value, ours func(*hujson.Value) bool) bool {
 		}
 		if prune(item, ours) {
 			removeItem(v, i)
-			removed, idle = true, idle || name == "hooks" // an entry without a hook
+			removed, idle = true, idle || name == "hooks" // an entry without its hooks goes, with its matcher
 		}
 	}
 	before, _, _ = extras(v)

@@ -96,6 +96,7 @@ func (p *part) removeTOML(data []byte) ([]byte, error) {
 	}
 	var rest []byte
 	at := 0
+	// The spans were extended to whole lines, so they may overlap.
 	for _, c := range cuts {
 		rest = append(rest, data[at:max(at, c.start)]...)
 		at = max(at, c.end)

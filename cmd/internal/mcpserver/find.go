@@ -68,7 +68,7 @@ func (s *Server) ownTask(req *mcp.CallToolRequest, use taskUse) (string, error) 
 		}
 		here = append(here, t)
 		if id != "" && t.Agent != string(beside.ACP) {
-			continue // its id is another; what a proxy records may have one of the editor's
+			continue // the client sent the id of another session; a proxy may have recorded an editor's id
 		}
 		if t.PID != 0 || t.Agent != "" && t.State == "interrupted" {
 			live = append(live, t)

@@ -99,14 +99,14 @@ func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context,
 	})
 }
 
-// withoutNull returns the arguments of a call without those that are null: some models write so what they leave out.
+// withoutNull returns a call's arguments without those that are null: some models send null for what they leave out.
 func withoutNull(raw json.RawMessage) json.RawMessage {
 	given := map[string]json.RawMessage{}
 	if json.Unmarshal(raw, &given) != nil {
-		return raw // the SDK says why
+		return raw // the SDK reports what is wrong
 	}
 	maps.DeleteFunc(given, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-	data, _ := json.Marshal(given) // of what was JSON
+	data, _ := json.Marshal(given) // values that were decoded can be encoded
 	return data
 }
 

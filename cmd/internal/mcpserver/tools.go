@@ -231,7 +231,7 @@ func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recall
 	}
 	text, err := beside.Recall(ctx, s.svc, dir, task, knowledgebase.Query{Text: in.Query,
 		K: min(cmp.Or(max(in.Limit, 0), defaultRecall), maxRecall)}, maxResultBytes)
-	if err == nil && task == "" { // no recorder tells an agent without a session what its repository showed
+	if err == nil && task == "" { // without a session no recorder shows the agent these facts
 		s.facts.Do(func() { text = strings.TrimSpace(beside.Facts(s.svc, dir) + "\n\n" + text) })
 	}
 	return text, err

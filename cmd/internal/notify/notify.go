@@ -105,7 +105,7 @@ func New(ctx context.Context, to []string, limit time.Duration) *Notifier {
 			for e := range queue {
 				err := execute(ctx, limit, one, e)
 				n.mu.Lock()
-				// With another cause the user ends the program.
+				// With another cause the user ends the program, and a notifier that was killed has not failed.
 				if cause := context.Cause(ctx); cause == nil || cause == errLate {
 					s.err = cmp.Or(s.err, err)
 				}
@@ -228,7 +228,7 @@ func (n *Notifier) Watch(c session.Client) session.Client {
 			started(i)
 		}
 	}
-	waits := false
+	waits := false // one event an outage, in which each try that fails records a wait
 	c.Op = func(o op.Op) {
 		switch b := o.Body.(type) { // operations come one at a time
 		case *op.QuestionAsked:

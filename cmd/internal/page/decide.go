@@ -40,7 +40,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	id, f := r.PathValue("card"), r.PostForm
 	from := originOf(f.Get("from"))
 	q := s.waiting(r)
-	next := after(id, from, q.place(id))
+	next := after(id, from, q.place(id)) // found now, since the decision removes the card from the queue
 	d := review.Decision{Act: review.Act(f.Get("act")), IDs: []string{id},
 		Reason: f.Get("reason"), Seen: map[string]string{id: f.Get("seen")}, Untaint: f.Get("untaint") != ""}
 	switch d.Act {

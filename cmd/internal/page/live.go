@@ -84,7 +84,7 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
-	live := s.tasks.Live(id)
+	live := s.tasks.Live(id) // before the stream, so that a turn's end is read
 	t, err := s.watches.acquire(id)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (ws *watches) acquire(id string) (*watch, error) {
 	for {
 		w, gone, err := ws.get(id)
 		if gone != nil {
-			gone.close() // waits for its users
+			gone.close() // outside the list's lock, since it waits for those who read the task
 		}
 		if err != nil {
 			return nil, err

@@ -30,9 +30,8 @@ const Verb = "recorder"
 // hookWork is how long a hook may record if it cannot reach a recorder.
 const hookWork = 10 * time.Minute
 
-// Hook records an event of another agent, which in holds, and writes the reply to out, at most
-// one. Errors go to the log: an agent must
-// see none.
+// Hook records the event of another agent that in holds, and writes at most one reply to out.
+// Errors go to the log, since an agent must see none.
 func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, out io.Writer) {
 	// The wrapper waits for the end of standard output, not of this process.
 	var once sync.Once
@@ -48,6 +47,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	}
 	timer := time.AfterFunc(beside.Wait, func() { answer(nil) })
 	defer timer.Stop()
+	// A signal that ends ctx, such as Ctrl-C in the agent's terminal, must not cut off the recording.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookWork)
 	defer cancel()
 	defer func() {
@@ -78,7 +78,8 @@ func start(svc *session.Service, dir string, lock *os.File) error {
 		return err
 	}
 	if fds, err := os.ReadDir("/dev/fd"); err == nil {
-		for _, fd := range fds { // of the agent and its shell
+		// A recorder that held the pipes of the agent and its shell open would keep the agent waiting for their end.
+		for _, fd := range fds {
 			if n, err := strconv.Atoi(fd.Name()); err == nil && n > 2 {
 				unix.CloseOnExec(n)
 			}

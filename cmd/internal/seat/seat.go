@@ -197,7 +197,7 @@ func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Set
 	o.Service, o.Request, o.Theme, o.Version = svc, r, set.Theme(), s.Version
 	o.In, o.Out = s.In.(*os.File), s.Out.(*os.File)
 	if o.Task == "" && o.Text == "" && !o.Pick { // before anything is typed
-		name := r.Model + r.Default.Model // without one, the user chooses; a script takes the first of Ollama's
+		name := r.Model + r.Default.Model // without a name the user chooses; a script gets Ollama's first model
 		if _, err := svc.ChooseModel(ctx, name, r.BaseURL, ""); errors.Is(err, session.ErrNoModel) ||
 			err == nil && name == "" {
 			return s.drawOffered(ctx, set, w, o)

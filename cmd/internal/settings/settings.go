@@ -157,7 +157,7 @@ type Value struct {
 	Origin string `json:"origin"`
 	// Ignored is the project's value if it needs an approval.
 	Ignored string `json:"ignored,omitempty"`
-	// Bounded: the project's value needs an approval to count where it is above the model's own.
+	// Bounded: without an approval, the project's value counts only where it is below the model's own.
 	Bounded bool   `json:"bounded,omitempty"`
 	About   string `json:"about"`
 }
@@ -186,6 +186,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 	var project file
 	approved := false
 	real, err := session.RealDir(dir)
+	// The user's own configuration can lie in a folder .anamnesis of dir: then it is no project's.
 	if d := holder(real); err == nil && filepath.Join(d, ProjectFile) != s.UserFile {
 		if s.File = filepath.Join(d, ProjectFile); d == real {
 			s.File = filepath.Join(dir, ProjectFile)

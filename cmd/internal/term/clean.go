@@ -63,7 +63,7 @@ func Line(s string, width int) string {
 	return runewidth.Truncate(s, width, "…")
 }
 
-// Fit breaks lines at words that are wider than a terminal. Where w is none, they stay.
+// Fit breaks lines that are wider than the terminal w at words. If w is no terminal, they stay.
 func Fit(w io.Writer, text string) string {
 	f, ok := w.(*os.File)
 	if !ok {

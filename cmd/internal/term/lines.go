@@ -28,7 +28,7 @@ type Lines struct {
 
 	mu     sync.Mutex
 	say    func(string)
-	early  []string    // lines typed before there was a say
+	early  []string    // lines typed while say is nil
 	answer chan string // of the question that waits for a line, or nil
 	ended  chan struct{}
 }

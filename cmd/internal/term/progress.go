@@ -136,7 +136,7 @@ func (p *Progress) Working(what string) (done func()) {
 	}()
 	return func() {
 		cancel()
-		<-ended
+		<-ended // a tick under way would draw the line again
 		p.Clear()
 	}
 }

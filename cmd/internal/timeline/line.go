@@ -16,11 +16,11 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// maxSubject bounds what a line quotes of one text, in bytes; the face that shows it cuts further.
+// maxSubject bounds what a line quotes of one text, in bytes; the front end that shows it may cut it further.
 const maxSubject = 400
 
-// Line is what people are shown of one operation, in every face that shows it: Builder chooses the rows of a timeline,
-// Transcript what an export has. Its texts are the recorded ones: escape them before they are shown.
+// Line is what every front end shows of one operation. Builder chooses the rows of a timeline, Transcript those of an
+// export. Its texts are as recorded: escape them before they are shown.
 type Line struct {
 	Icon   string   // empty: what shows a running task leaves the operation out
 	Text   string   // says it all, on one line
@@ -32,7 +32,7 @@ type Line struct {
 func (l Line) String() string { return strings.Join(append([]string{l.Text}, l.Detail...), "\n→ ") }
 
 // LineOf says what an operation records. Paths within dir, the task's directory, are relative to
-// it; dir may be empty. Calls and their results have no icon: each face shows them in its own way.
+// it; dir may be empty. Calls and their results have no icon: each front end shows them in its own way.
 func LineOf(o op.Op, dir string) Line {
 	switch b := o.Body.(type) {
 	case nil:
@@ -56,7 +56,7 @@ func LineOf(o op.Op, dir string) Line {
 		}
 		return Line{Text: replyText(b, dir), Detail: repairDetail(b.Repairs)}
 	case *op.ModelFailed:
-		if b.Wait != nil { // faces show how long the wait still is
+		if b.Wait != nil { // front ends show how long the wait still is
 			return plain("%s; asked again at %s", oneLine(b.Error), b.Wait.Until.Local().Format(time.DateTime))
 		}
 		return Line{Icon: "!", Text: oneLine(b.Error)}
@@ -80,7 +80,7 @@ func LineOf(o op.Op, dir string) Line {
 		return Line{Text: approvalText(b)}
 	case *op.QuestionAsked:
 		l := Line{Text: QuestionText(b), Short: "asks"}
-		if b.Parked { // otherwise the face that asks shows it
+		if b.Parked { // otherwise the front end that asks shows it
 			l.Icon, l.Detail = "?",
 				[]string{"waits for 'anamnesis answer', the page or 'anamnesis attach': " + question.Choices(b)}
 		}
@@ -439,7 +439,7 @@ func FileActions(b *op.JumpDone) (moves []string) {
 
 func CountFiles(n int) string { return quote.Number(n, "file") }
 
-// JumpDetail says of a jump what it kept, what it lost, where it followed the user, and how git stands.
+// JumpDetail lists what a jump kept and lost, the conflicts that it resolved for the user, and how git stands.
 func JumpDetail(b *op.JumpDone) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, k := range b.Kept {

@@ -1,6 +1,6 @@
 // Package timeline is a task's two timelines as data: the line of operations
 // and the tree of steps, with the jumps, blocks and cards made in it. It is
-// pure: what a face draws comes from the operations and from nothing else.
+// pure: everything that a front end draws comes from the operations.
 package timeline
 
 import (
@@ -70,7 +70,7 @@ type Row struct {
 	// Icon and Short are those of the operation's Line, for drawings.
 	Icon  string `json:"-"`
 	Short string `json:"-"`
-	room  bool   // a pass that makes room
+	room  bool   // a pass that compacts a full context
 }
 
 // Jump is where a jump went, and why.
@@ -275,8 +275,8 @@ func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 		Changed: body.NChanged, Paths: body.Changed[:min(len(body.Changed), maxNamedChanges)]}
 }
 
-// withdraw marks passes of a jump that was not performed: the context has nothing from them. A
-// pass that makes room needs no jump.
+// withdraw marks passes of a jump that was not performed: their blocks are not in the context. A
+// pass that compacts a full context needs no jump.
 func withdraw(rows []Row) {
 	for i := range rows {
 		if r := &rows[i]; r.Kind == RowPass && !r.room {

@@ -130,6 +130,7 @@ func order(steps *steps.Tree, live []bool) []placed {
 				next = c
 			}
 		}
+		// The step's own line is pushed first, and so taken last: it continues below the branches.
 		if next >= 0 {
 			stack = append(stack, placed{next, at.lane})
 		}

@@ -111,7 +111,7 @@ func (m *screen) questionKey(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 	return m.answer(q, k)
 }
 
-// typed passes keys on that are no answers.
+// typed passes keys that are no answers on to the line.
 func (m *screen) typed(q *ask.Question, keys ...tea.KeyPressMsg) tea.Cmd {
 	q.PutOff(m.now)
 	var cmds []tea.Cmd
@@ -121,7 +121,7 @@ func (m *screen) typed(q *ask.Question, keys ...tea.KeyPressMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// settledMsg reports that Settle has passed since a key was held.
+// settledMsg reports that ask.HoldTime has passed since a key was held.
 type settledMsg struct {
 	q   *ask.Question
 	key *tea.KeyPressMsg
@@ -155,7 +155,7 @@ func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 	case first != nil && name == "enter":
 		return m.pick.press(m, first.String())
 	case first != nil:
-		m.pick.at = len(m.pick.rows) - 1
+		m.pick.at = len(m.pick.rows) - 1 // both keys are text, so Enter must not agree
 		return tea.Batch(m.line(*first), m.line(k))
 	case m.pick.yesNo && m.edit.Empty() && (name == "y" || name == "n"):
 		m.held = &k

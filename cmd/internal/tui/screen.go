@@ -41,7 +41,7 @@ type screen struct {
 	opening bool             // one is being opened
 	info    session.Info
 	fresh   bool         // the task was new when it was opened
-	known   bool         // the user has seen how it is opened next
+	known   bool         // the next opening prints no heading: the user has seen it
 	st      *state.State // folded from what was seen
 	running bool
 	ending  bool // the user interrupts the turn
@@ -280,7 +280,7 @@ func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
 	m.o.Request.Goal, m.o.Settings.Goal = nil, nil // the task has it
-	m.o.Settings.Remote.Detach = false             // it is the copy
+	m.o.Settings.Remote.Detach = false             // the task is the detached copy now
 	m.words.reset(e.Dir)
 	m.turn = turn{usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten} // the request may be an earlier one
 	if !m.known {
@@ -299,6 +299,7 @@ func (m *screen) opened(msg openedMsg) tea.Cmd {
 			m.o.Task = ""
 		}
 		m.fail(msg.err)
+		// Without a model the session ends, too: the caller then offers the models found.
 		if m.o.Once || m.leaving || errors.Is(msg.err, session.ErrNoModel) {
 			return m.quit()
 		}
@@ -368,6 +369,7 @@ func (m *screen) turnEnded(msg turnMsg) tea.Cmd {
 	} else {
 		m.s.Offer()
 	}
+	// After an interruption, a limit or a fault the user decides first: queued messages go back into the line.
 	if msg.err == nil && (msg.out.Reason == "done" || msg.out.Reason == "idle") {
 		if text := m.queue.Drain(); text != "" {
 			return tea.Batch(cmd, m.send(text))
@@ -386,8 +388,8 @@ func (m *screen) giveBack(request string) {
 	}
 }
 
-// reclaim returns the session, whose directory no other process can have from now on; nil if there
-// is none, or another process has taken the directory.
+// reclaim takes the directory again for the open session and returns the session; nil if there is none, or if
+// another process has taken the directory.
 func (m *screen) reclaim() *session.Session {
 	if m.s != nil && !m.running && !m.s.Reclaim() {
 		m.s, m.known = nil, true

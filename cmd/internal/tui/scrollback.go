@@ -37,7 +37,7 @@ type scrollback struct {
 
 	out    []string // lines to be printed, in order
 	blank  bool     // the last of them is empty
-	nudged bool     // View draws its lines a little different, so that the renderer draws them again
+	nudged bool     // View changes its text invisibly, so that the renderer draws it again
 }
 
 // newScrollback returns the scrollback of a terminal. theme is one of [Options].
@@ -121,7 +121,7 @@ func (b *scrollback) flush(now time.Time) {
 	if b.frame.Print(strings.Split(b.waiting(), "\n")) {
 		b.out, b.nudged = nil, false
 	} else {
-		b.nudged = !b.nudged
+		b.nudged = !b.nudged // the renderer writes nothing for an unchanged View, and Print needs another one
 	}
 }
 

@@ -73,11 +73,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	stop := context.AfterFunc(ctx, func() { p.Send(lostMsg{}) })
 	defer stop()
 	_, err := p.Run()
-	f.Stop()
+	f.Stop() // ends open questions, whose calls would wait for ever
 	lost := err != nil && !errors.Is(err, tea.ErrInterrupted)
 	if lost {
 		cancel(notice.ErrLost)
-		m.turns.Leave()
+		m.turns.Leave() // nobody reads the turn's last message now, so its end is waited for here
 		m.unsent()
 	}
 	r := m.result

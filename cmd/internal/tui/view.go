@@ -61,7 +61,7 @@ func (m *screen) View() tea.View {
 		below = below[:min(len(below), max(0, m.tall-1-len(lines)))]
 	}
 	add(below, nil)
-	if over := len(lines) - m.tall + 1; over > 0 { // keep the end, and a row to print in
+	if over := len(lines) - m.tall + 1; over > 0 { // keep the end, and one row free for printing
 		lines = lines[over:]
 		if cursor != nil {
 			cursor.Y -= over

@@ -221,7 +221,7 @@ func (d *Door) exchange(turnAway TurnAway, w http.ResponseWriter, r *http.Reques
 		s.ID = d.last
 		d.sessions = append(slices.DeleteFunc(d.sessions, func(s *Session) bool { return s.ID == had }), s)
 		if len(d.sessions) > maxSessions {
-			oldest := slices.MinFunc(d.sessions[:maxSessions],
+			oldest := slices.MinFunc(d.sessions[:maxSessions], // without the new one, at the end
 				func(a, b *Session) int { return a.Used.Compare(b.Used) })
 			d.sessions = slices.DeleteFunc(d.sessions, func(s *Session) bool { return s == oldest })
 		}

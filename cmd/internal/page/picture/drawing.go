@@ -18,7 +18,7 @@ const (
 	// maxLanes is how many lanes are drawn; deeper branches share the last one. The list
 	// says where each begins.
 	maxLanes = 8
-	// arcGutter is the room for jumps beside the tree.
+	// arcGutter is the width left of the tree for jumps.
 	arcGutter = 44
 	// RowsShown is how many steps one page draws.
 	RowsShown = 200

@@ -20,14 +20,14 @@ import (
 	"anamnesis/orchestrator/tool/file"
 )
 
-// A question takes a key once it has been shown for quiet, and nothing was typed for typing: a user
-// who is typing when it appears does not answer it.
+// A key counts as an answer once the question has been shown for the time quiet and nothing was typed
+// for the time typing: a user who is typing when it appears does not answer it by accident.
 const (
 	quiet  = 400 * time.Millisecond
 	typing = time.Second
 )
 
-// HoldTime is how long no other key must follow one that lets a call run: it may begin a word.
+// HoldTime is how long a key that lets a call run waits for another one, which would make both a word.
 // Between two keys of a word, typists take 238 ms on average, with a standard deviation of 112 ms
 // (Dhakal et al., "Observations on Typing from 136 Million Keystrokes", CHI 2018).
 const HoldTime = 500 * time.Millisecond
@@ -58,13 +58,13 @@ type Question struct {
 	Call    gate.Question
 	Text    string
 	Changes []file.Change    // what the call is about to do to files
-	Answer  chan gate.Answer // has room for one
+	Answer  chan gate.Answer // buffered for one
 	Draft   bool             // the line holds text, and keys go to it
 	Waiting bool             // an answer, until HoldTime has passed
 	Outside bool             // the call is to be edited in the user's editor
 
 	at    state
-	armed time.Time // from when on a key is an answer
+	armed time.Time // when keys begin to count as answers
 	help  bool
 	line  editor.Editor
 	note  string // why the last key was no answer
@@ -335,7 +335,7 @@ func (q *Question) body(width, height int) []string {
 	}
 	switch c := term.Command(q.Call.Args); {
 	case len(q.Changes) > 0:
-		limit := min(height-10, (height-6-len(note))/len(q.Changes)-3) // it counts what it lacks
+		limit := min(height-10, (height-6-len(note))/len(q.Changes)-3) // a cut diff counts the lines that it leaves out
 		for _, change := range q.Changes {
 			for _, l := range paint.Change(change, width-2, max(2, limit)) {
 				lines = append(lines, "  "+l)

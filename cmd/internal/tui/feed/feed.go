@@ -52,6 +52,7 @@ func (f *Feed) Add(m any) {
 	f.mu.Lock()
 	f.queue = append(f.queue, m)
 	f.mu.Unlock()
+	// One pending signal is enough, since Drain takes all. A callback must not wait until the screen reads it.
 	select {
 	case f.wake <- struct{}{}:
 	default:

@@ -107,6 +107,8 @@ func (f *Frame) insert(lines []string, cols, tall int) (string, bool) {
 			taken += rows(lipgloss.Width(lines[n]), cols)
 			n++
 		}
+		// The newlines scroll the top rows into the scrollback. Without them, the inserted lines would push the
+		// lowest drawn lines off the screen.
 		if drawn > 0 {
 			b.WriteString(down(drawn-1) + strings.Repeat("\n", taken) + down(1-drawn-taken) + ansi.InsertLine(taken))
 		}
@@ -184,7 +186,7 @@ func (d *drawing) wrap(was, width int) (further int) {
 	for ; line < len(d.widths)-1 && row >= rows(d.widths[line], was); line++ {
 		row -= rows(d.widths[line], was)
 	}
-	d.col += row * was
+	d.col += row * was // the cursor's offset in its line, which does not depend on the width
 	now := d.col / width
 	for _, w := range d.widths[:line] {
 		now += rows(w, width)
