@@ -101,7 +101,7 @@ func (d *Door) renew() { d.tokens = map[Right]string{Read: secret(), Answer: sec
 func (d *Door) URLs(r Right) (out []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, origin := range slices.Concat(d.origins[:1], d.origins[2:]) {
+	for _, origin := range slices.Concat(d.origins[:1], d.origins[2:]) { // [1] is localhost, the server's own again
 		out = append(out, origin+"/?token="+d.tokens[r])
 	}
 	return out
