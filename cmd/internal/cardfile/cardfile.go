@@ -145,6 +145,7 @@ func (d Desk) Add(ctx context.Context, store *knowledgebase.Store, files []strin
 			failed = append(failed, err)
 			continue
 		}
+		// Equal cards are stored one after the other, so that the second is reported as rediscovered.
 		together = together && !seen[c.ID] && !seen[c.Hash()]
 		seen[c.ID], seen[c.Hash()] = true, true
 		size += len(c.Markdown())

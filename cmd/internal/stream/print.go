@@ -50,9 +50,8 @@ func Print(w io.Writer, rec opstream.Record, asJSON bool) error {
 }
 
 // Cat prints the records of the stream in dir after a number, all or those of a kind, and with follow new ones
-// until ctx ends.
-// Damage of one record does not keep the others from being printed; torn is the end that could not be
-// read, where nothing else was damaged.
+// until ctx ends. It prints the records around a damaged one, too. torn is the end that could not be read, if
+// nothing else was damaged.
 func Cat(ctx context.Context, w io.Writer, dir string, after uint64, kind string, asJSON, follow bool) (
 	torn *opstream.Torn, err error) {
 	r, err := opstream.OpenReader(dir, nil)
@@ -78,7 +77,7 @@ func Cat(ctx context.Context, w io.Writer, dir string, after uint64, kind string
 			return nil, err
 		}
 		if follow {
-			_ = out.Flush() // the next one returns the error, too
+			_ = out.Flush() // the writer keeps an error for the next Flush
 		}
 	}
 	if err := out.Flush(); err != nil {

@@ -188,7 +188,7 @@ func (m *screen) replay() {
 	var ops []op.Op
 	err := m.o.Service.Ops(m.o.Task, first, func(o op.Op) error {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
-			first, ops = 0, nil
+			first, ops = 0, nil // the turn's beginning is within the limit
 		}
 		ops = append(ops, o)
 		return nil
@@ -352,7 +352,7 @@ func (m *screen) jump(to int, git bool) tea.Cmd {
 	if s == nil {
 		m.opening = true
 		svc, task, c := m.o.Service, m.o.Task, m.client()
-		c.Started = nil
+		c.Started = nil // the jump begins no turn, so the screen keeps its heading and figures
 		return func() tea.Msg {
 			res, err := svc.Jump(ctx, task, "", j, c)
 			for _, w := range res.Warnings {

@@ -273,7 +273,7 @@ func StablePrefix(text string) int {
 		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
 			fence = trimmed[:3]
 		case trimmed == "":
-			if !list && strings.HasSuffix(line, "\n") {
+			if !list && strings.HasSuffix(line, "\n") { // an item may go on after an empty line
 				at = end
 			}
 		case isItem(trimmed):
