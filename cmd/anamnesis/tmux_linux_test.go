@@ -563,7 +563,7 @@ func TestSeatWorktree(t *testing.T) {
 	d.types("y\n")
 	d.sees("1 written, 0 deleted", "to go back: anamnesis world restore", "to remove the worktree: git -C")
 	d.types("clear; cat new.txt; exit\n")
-	d.gone("[y/N]")
+	d.sees("script:words.yaml · auto") // the first pane, once the shell of the second has ended
 	d.types("/quit\n")
 	d.sees("'anamnesis resume one' continues it", "'anamnesis apply one' shows its changes")
 	d.types("clear; anamnesis --worktree --model script:../words.yaml\n")
