@@ -108,7 +108,7 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 		return partial
 	case !changed:
 		a.println("nothing to change")
-		return p.Apply(ctx, svc, verb, install.Change{}) // recorders may run all the same
+		return p.Apply(ctx, svc, verb, install.Change{}) // recorders may still run
 	}
 	a.showInstall(changes)
 	for _, problem := range problems {

@@ -81,8 +81,8 @@ func (l *lines) send(v any) error {
 	return l.write(append(data, '\n'))
 }
 
-// Run starts the agent's command and forwards until the agent ends. The editor's end of
-// input is the agent's. Events are recorded by recorders, or here if it is nil. The agent's
+// Run starts the agent's command and forwards until the agent ends. The agent's input ends
+// with the editor's. Events are recorded by recorders, or here if it is nil. The agent's
 // sessions get this program's MCP server, unless the configuration of the agent names it. If svc is
 // nil, nothing is recorded or changed.
 func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders, places *install.Places,
@@ -306,9 +306,9 @@ func (p *Proxy) prompt(ctx context.Context, line []byte, m *message, q *params) 
 	return p.agent.write(line)
 }
 
-// within changes a list inside a message, which is made where there is none. Every other
-// field keeps its value. A message to whose list nothing was added, or of another form, is
-// returned as it is.
+// within changes a list inside a message, and makes the list if there is none. Every other
+// field keeps its value. A message whose list did not grow, or of another form, is returned
+// unchanged.
 func within(line []byte, path []string, change func(list []json.RawMessage) []json.RawMessage) []byte {
 	objects, raw := make([]map[string]json.RawMessage, len(path)), json.RawMessage(line)
 	for i, name := range path {

@@ -32,7 +32,7 @@ type Handout struct {
 // PlanHandout plans to write the facts and the reviewed cards of the present directory's project, from
 // some stores, into a section of AGENTS.md. own is the project's own folder of
 // cards. args may name another target. Where a user changed what was written, the error
-// comes with the changes that it keeps from being made.
+// comes with the changes that it prevents.
 func PlanHandout(stores []*knowledgebase.Store, own string, facts, args []string) (*Handout, error) {
 	dir, err := session.RealDir(".")
 	if err != nil {

@@ -27,7 +27,7 @@ type Console struct {
 	Getenv   func(string) string
 
 	lines *bufio.Reader // over In, from the first question on
-	keys  *view.Lines   // the same, once Keys was called
+	keys  *view.Lines   // in place of lines, once Keys was called
 }
 
 func (c *Console) Interactive() bool { return view.IsTerminal(c.In) && view.IsTerminal(c.Err) }

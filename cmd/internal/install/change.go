@@ -101,6 +101,7 @@ func (p *Places) Apply(ctx context.Context, svc *session.Service, v Verb, c Chan
 			return fmt.Errorf("%s for %s: %w", v, c.Agent, err)
 		}
 	}
+	// Only now, since hooks that were left would start another recorder; and before the purge of what it writes.
 	if v == Remove {
 		if _, err := beside.StopRecorders(ctx, svc.Home); err != nil {
 			return err

@@ -63,7 +63,7 @@ func parse(path string, data []byte) (map[string]any, error) {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
+	d.UseNumber() // two large numbers must not become equal as floats
 	if err := d.Decode(&root); err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (p *part) has(root map[string]any) bool {
 	return ours || slices.ContainsFunc(hooksIn(root), func(h hook) bool { return wrapperOf(h.command) != "" })
 }
 
-// others returns what a configuration holds beside our entries and what has none in it.
+// others returns a configuration without our entries, and without objects and lists that are empty without them.
 func (p *part) others(root map[string]any) map[string]any {
 	rest := maps.Clone(root)
 	if rest["hooks"] = withoutHooks(root["hooks"]); rest["hooks"] == nil {
@@ -166,7 +166,7 @@ func withoutHooks(v any) any {
 			if x = withoutHooks(x); x != nil {
 				rest[key] = x
 			} else if key == "hooks" {
-				return nil // an entry without a hook
+				return nil // an entry without its hooks goes, with its matcher
 			}
 		}
 		if len(rest) == 0 {
@@ -219,7 +219,7 @@ func (p *Places) complete(agent sessions.Agent, part part, root map[string]any) 
 	if part.servers != "" {
 		entry, ours := part.server(root)
 		path, data := program(entry), dataOf(entry)
-		// it finds the program, and this one the state folder, by the environment
+		// A user's own entry can rely on the environment: PATH leads to the program, and the program to its state.
 		byHand := data == "" && !filepath.IsAbs(path)
 		_, loads := entry["alwaysLoad"]
 		return entry != nil && !ours || ours && (path == p.Program || !programMissing(path)) &&

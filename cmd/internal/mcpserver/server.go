@@ -69,7 +69,7 @@ func (s *Server) client(req *mcp.CallToolRequest) string {
 	switch p := req.Session.InitializeParams(); {
 	case p != nil && p.ClientInfo != nil:
 		return p.ClientInfo.Name
-	case s.getenv("CLAUDE_CODE_SESSION_ID") != "": // newer protocols have no such request
+	case s.getenv("CLAUDE_CODE_SESSION_ID") != "": // newer protocols have no request that names the client
 		return string(sessions.Claude)
 	}
 	return ""

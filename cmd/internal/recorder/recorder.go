@@ -104,7 +104,8 @@ const memoryLimit = 72 << 20
 
 // Run records the sessions of other agents in a directory until none has used it for a while.
 func Run(ctx context.Context, svc *session.Service, dir string) error {
-	// If a hook did not start it, the descriptor is none, or of a file that this process opened: not inherited.
+	// If a hook did not start this process, the descriptor does not exist, or belongs to a file that the process
+	// opened itself and that is closed on exec.
 	lock := os.NewFile(lockFD, beside.LockFile)
 	flags, _ := unix.FcntlInt(lockFD, unix.F_GETFD, 0)
 	if flags&unix.FD_CLOEXEC != 0 || durable.TryLockOpen(lock) != nil {

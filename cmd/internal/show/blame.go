@@ -75,8 +75,7 @@ func blameLabel(o blame.Origin) string {
 	return string(o.Kind)
 }
 
-// BlameOrigin says what an origin is, and in rows, each with a name, what is known of it and which commands show
-// more.
+// BlameOrigin describes an origin. Each row has a name and says what is known of it, or which command shows more.
 func BlameOrigin(o blame.Origin) (head string, rows [][2]string) {
 	row := func(name, format string, args ...any) {
 		rows = append(rows, [2]string{name, view.Clean(fmt.Sprintf(format, args...))})

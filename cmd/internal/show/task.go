@@ -81,8 +81,7 @@ func Cost(u op.Usage) string {
 }
 
 func (o *Printer) Explanation(x inspect.Explanation) {
-	// say prints a line: what is in columns as it is, the text as far as
-	// there is room.
+	// say prints a line: the columns whole, and as much of the text as fits.
 	say := func(columns, text string) {
 		o.Println(strings.TrimRight(columns+view.Line(text, max(o.Width-len(columns), 20)), " "))
 	}

@@ -89,7 +89,7 @@ func (o *Printer) Restored(res worldstate.Result) {
 	}
 }
 
-// Content lets write write to standard output, on a terminal with every control character
+// Content lets a function write to standard output, on a terminal with every control character
 // escaped unless raw is set.
 func (o *Printer) Content(write func(io.Writer) error) error {
 	if !view.IsTerminal(o.Out) {

@@ -59,7 +59,7 @@ func (l *Lines) read(in io.Reader) {
 	}
 }
 
-// steer passes a line on and describes that; the lock is held.
+// steer passes a line on and says what became of it; the caller holds mu.
 func (l *Lines) steer(text string) string {
 	switch {
 	case text == "":

@@ -45,7 +45,7 @@ const (
 	afterAll                    = 3 // of the end, where runners count
 )
 
-// Folded is Shortened for what a command printed: of one that failed, the lines around the one that says why stay.
+// Folded is Shortened for a command's output. If the command failed, the lines around the one that says why stay.
 func Folded(command, text string, exit, gone int, whole string) []string {
 	f, failed := failure.Read(failure.Output{Command: command, Text: text, Exit: exit, HasExit: true})
 	lines := outputLines(text)

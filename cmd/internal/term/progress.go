@@ -31,7 +31,7 @@ const (
 )
 
 // Progress shows how far long work is, on one line of a terminal. Its methods must not be
-// called concurrently, but what Working began goes on beside them.
+// called concurrently; only the line of Working is drawn beside them.
 type Progress struct {
 	mu    sync.Mutex // of the fields, and of what is shown
 	what  string     // is done, for plain lines

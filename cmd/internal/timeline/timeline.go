@@ -102,7 +102,7 @@ type Builder struct {
 	asks     map[string]op.Call // the calls of the last reply, by id, with the arguments that the user edited
 	open     []string           // ids of those that have not returned
 	begun    uint64             // the first operation that may be the next step's own
-	asked    int                // the rows there were when the pending jump was asked for
+	asked    int                // the number of rows when the pending jump was requested
 	intended *op.JumpIntended
 }
 

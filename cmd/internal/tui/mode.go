@@ -73,7 +73,7 @@ func (m *screen) setMode(mode string, plan bool) tea.Cmd {
 	}
 }
 
-// proposePlan asks what becomes of a plan. A line that is typed goes on planning.
+// proposePlan asks what becomes of a plan. A typed line continues the planning.
 func (m *screen) proposePlan() {
 	if strings.TrimSpace(m.plan) == "" {
 		return

@@ -55,7 +55,7 @@ type call struct {
 
 // turn describes the turn of the user's last request.
 type turn struct {
-	after uint64 // its request, if it has one, is a later operation
+	after uint64 // the last operation before its request, if it has one
 	usage op.Usage
 	cards int
 	fault string   // of the model, as printed

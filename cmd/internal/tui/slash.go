@@ -104,6 +104,7 @@ func (m *screen) command(line string) tea.Cmd {
 			fits, could = append(fits, v), append(could, v.name)
 		}
 	}
+	// A whole name is the program's command. Before a prefix counts, a skill or a command of the user's does.
 	if len(fits) != 1 || fits[0].name != words[0] {
 		k, _ := skill.Typed(m.o.Service.Skills(m.o.Request.Dir), line)
 		if k != nil || strings.Contains(words[0], ":") { // or a prompt of an MCP server

@@ -101,7 +101,7 @@ func (e *Editor) Value() string { return e.area.Value() }
 // Set puts a text into the line, the cursor at its end.
 func (e *Editor) Set(text string) {
 	e.area.SetValue("")
-	e.Paste(text)
+	e.Paste(text) // a long text is shown by a mark
 }
 
 // Submit returns what was typed and empties the line.
@@ -110,7 +110,7 @@ func (e *Editor) Submit() string {
 	text := strings.TrimSpace(e.Text())
 	e.history.Add(text)
 	e.area.Reset()
-	e.pasted, e.offered, e.files = nil, nil, nil // the agent may write files
+	e.pasted, e.offered, e.files = nil, nil, nil // files are listed anew, since the agent may write some
 	return text
 }
 
@@ -214,7 +214,7 @@ func (e *Editor) Enter() bool {
 	if e.Offering() {
 		word, _ := e.word()
 		e.complete()
-		return strings.HasPrefix(word, "/")
+		return strings.HasPrefix(word, "/") // a completed command is sent at once, a file's name is not
 	}
 	return true
 }

@@ -180,7 +180,7 @@ func (d *drawing) over(width int) (n int) {
 }
 
 // wrap follows the cursor when the terminal wraps the lines to another width, and returns how
-// many rows further down it then is. The caller moves it up by so many.
+// many rows further down it then is. The caller moves it up by that many.
 func (d *drawing) wrap(was, width int) (further int) {
 	line, row := 0, d.row
 	for ; line < len(d.widths)-1 && row >= rows(d.widths[line], was); line++ {

@@ -44,7 +44,7 @@ func (o *output) Write(p []byte) (int, error) {
 	o.wrote(p)
 	n := min(len(p), endBytes-len(o.head))
 	o.head, o.tail = append(o.head, p[:n]...), append(o.tail, p[n:]...)
-	if over := len(o.tail) - endBytes; over > endBytes {
+	if over := len(o.tail) - endBytes; over > endBytes { // cut rarely, so that each byte is moved about once
 		o.cut += over
 		o.tail = append(o.tail[:0], o.tail[over:]...)
 	}
