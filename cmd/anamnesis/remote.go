@@ -24,6 +24,7 @@ func (a *app) mirrored(cmd *cobra.Command) *cobra.Command {
 		}
 		task := ""
 		if strings.Contains(cmd.Use, "TASK") {
+			// A number is the step of a task that is left out, but only this home's own tasks have a last one.
 			if len(args) == 0 || strings.Trim(args[0], "0123456789") == "" {
 				return exit.Usagef("%s --remote: name a task; 'anamnesis tasks --remote %s' lists them",
 					cmd.Name(), address)

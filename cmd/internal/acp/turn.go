@@ -391,7 +391,7 @@ func (v *viewer) approve(ctx context.Context, q gate.Question) gate.Answer {
 	}
 	call := sdk.ToolCallUpdate{ToolCallId: v.id(q.ID), Title: &title, Kind: sdk.Ptr(kindOf(q.Name)), Content: content,
 		RawInput: arguments(q.Call)}
-	v.mu.Unlock()
+	v.mu.Unlock() // the other callbacks go on while the user is asked
 	options := []option{{sdk.PermissionOptionKindAllowOnce, "once", "Allow"}, {sdk.PermissionOptionKindAllowAlways,
 		"same", "Allow exactly this in this session"}}
 	if len(q.Like) > 0 {

@@ -124,7 +124,7 @@ func (d *Demo) task(ctx context.Context, dir, id, name, module string) error {
 	fmt.Fprintf(d.Styled(), "\n%s\n\n", view.Draw(tl, d.Width()))
 	fmt.Fprintf(d.Out, "%s: %s, %s, %s written, %d recalled\n", id, quote.Number(st.Steps.CountEnded(), "step"),
 		quote.Number(st.Totals.Jumps, "jump"), quote.Number(st.Totals.CardsWritten, "card"), st.Totals.CardsRecalled)
-	// The demo must not claim a success that the module does not bear out.
+	// The demo must not claim a success that the module's tests do not confirm.
 	check := exec.CommandContext(ctx, "go", "test", "./...")
 	if check.Dir = dir; check.Run() != nil {
 		return fmt.Errorf("%s: the module's tests do not pass", id)

@@ -135,10 +135,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	})
 	err := srv.Serve(l)
-	if stop() {
+	if stop() { // ctx has not ended, so the listener failed
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	}
-	<-ended
+	<-ended // Serve returns when Shutdown begins; running requests still have closeWait
 	return nil
 }
 

@@ -307,6 +307,7 @@ func (v *view) tests(r *report.Report) {
 		case best:
 			label = "best: "
 		}
+		// The best run is shown apart only if it was better than the last.
 		if label == "" && !v.Long || t == best && last != nil && t != last && t != first && best.Passed <= last.Passed {
 			continue
 		}

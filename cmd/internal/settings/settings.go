@@ -108,6 +108,7 @@ func parses[V any](parse func(string) (V, error)) func(string) error {
 func positive[N cmp.Ordered](parse func(string) (N, error)) func(string) error {
 	return func(s string) error {
 		var zero N
+		// NaN is not above zero, and not below.
 		if n, err := parse(s); err != nil || !(n > zero) || fmt.Sprint(n) == "+Inf" {
 			if _, is := any(zero).(time.Duration); is {
 				return fmt.Errorf("%q: want a time above zero, such as 30m", s)
@@ -122,7 +123,7 @@ func lower[N cmp.Ordered](parse func(string) (N, error)) func(next, now string) 
 	return func(next, now string) bool {
 		n, err := parse(next)
 		limit, unset := parse(now)
-		return err == nil && (unset != nil || n <= limit)
+		return err == nil && (unset != nil || n <= limit) // a limit where there is none is stricter, too
 	}
 }
 

@@ -78,6 +78,7 @@ func (b *Builder) Tree() Tree {
 }
 
 func (t *Tree) place(r Row, rows []int) {
+	// What follows a turn's end has the number of a step that has not begun.
 	if r.Step >= len(rows) && r.Kind == RowStep || r.At >= len(rows) {
 		return
 	}
