@@ -114,7 +114,7 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 	if f.Grace < 0 {
 		return exit.Usagef("--grace %s: want a time, such as 20s, or 0", f.Grace)
 	} else if f.Grace == 0 {
-		f.Grace = -1 // none
+		f.Grace = -1 // none; in a request, 0 stands for the default
 	}
 	if slices.ContainsFunc([]string{"until", "score", "until-frozen", "keep-last"}, given) {
 		f.Goal = &f.goal

@@ -101,7 +101,7 @@ func (p *Places) Serves(command []string) bool {
 func (p *Places) parts(agent sessions.Agent) []part {
 	dir := p.dir(agent)
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
-	list := []part{{path: p.wrapper(), text: []byte(p.script())}}
+	list := []part{{path: p.wrapper(), text: []byte(p.script())}} // first, so that no hook names a missing wrapper
 	lessons := part{path: in("skills", "anamnesis", "SKILL.md"), text: skill}
 	switch agent {
 	case sessions.Claude:
@@ -129,7 +129,7 @@ func (p *Places) parts(agent sessions.Agent) []part {
 		own := part{servers: servers}
 		data, err := p.addJSON(agent, own, []byte(begin), nil)
 		if err != nil {
-			panic("install: " + err.Error()) // it is ours from the beginning
+			panic("install: " + err.Error()) // the text is this program's own
 		}
 		own.text = data
 		return own

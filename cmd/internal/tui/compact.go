@@ -22,7 +22,7 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.opening, m.activity, m.begun, m.cancel = true, "compacting the older steps", m.now, cancel
 	svc, task, s, c := m.o.Service, m.o.Task, m.reclaim(), m.client()
-	c.Started = nil
+	c.Started = nil // no turn begins, so the screen keeps its heading and figures
 	return func() tea.Msg {
 		defer cancel()
 		var before, after int
