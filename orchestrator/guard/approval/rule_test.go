@@ -42,7 +42,7 @@ func TestCommandAllowed(t *testing.T) {
 		{"go test ./... 2>&1 | grep -v ok", Allow}, {"go test > /dev/null 2>&1", Allow}, {"go test > out/log", Allow}, {"go test > log", Ask}, {"cat < a", Allow}, {"ls < a", Ask},
 		{`grep "$PATTERN" a`, Allow}, {"cat $(ls)", Allow}, {"cat $(git status)", Ask}, {"timeout 60 go test", Allow}, {"timeout -k 5 60 go test", Ask},
 		{"env CI=1 go test", Allow}, {"env PATH=. go test", Ask}, {"LC_ALL=C grep x y", Allow}, {"ls; echo done", Allow}, {"for f in *.go; do grep x $f; done", Allow},
-		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"ssh h ls", Allow}, {"npx rm x", Allow}, {"setsid -f rm ls", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow}, {"sed -E s/a/b/ a", Allow}, {"sed -r p a", Allow}, {`sed -n 's/[a-z]\/b/c/gp' a`, Allow},
+		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"ssh h ls", Allow}, {"npx rm x", Allow}, {"setsid -f rm ls", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow}, {"sed -n -E s/a/b/ a", Allow}, {"sed -n -r p a", Allow}, {`sed -n 's/[a-z]\/b/c/gp' a`, Allow},
 		{"ls | xargs cat", Allow}, {"ls | xargs timeout 5 cat", Allow}, {"ls | xargs timeout 5", Ask}, {"git diff a/../b", Allow},
 		{"python3 -m", Allow}, {"python3 -m pytest", Allow}, {"python3 a.py", Allow}, {"python3 --version", Allow}, {"deno --test", Allow}, {"deno test", Allow},
 		{"cd && ls", Ask}, {"cd a b && ls", Ask}, {`cd "$X" && ls`, Ask}, {`cd "" && ls`, Ask}, {"cd - && ls", Ask}, {"cd a && ls", Allow},
