@@ -225,7 +225,7 @@ func (r *Request) check() error {
 }
 
 // merge puts the model's notes first and adds what they lack from the extractor's: the failed calls that they do not
-// cite, the first cause (the reason for going back, or if that is told elsewhere an error that several calls met), and
+// cite, the first cause (the reason for going back, or if the notice has that an error that several calls met), and
 // everything about records that no usable reply covers.
 func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) note.Notes {
 	out := model

@@ -75,7 +75,7 @@ func Count(tasks []Task) []Fact {
 		}
 	}
 	unquotable := func(r rune) bool { return r == '`' || !unicode.IsPrint(r) }
-	// What one task met once may be its own slip; a backtick in a match would end the quotation in which it is told.
+	// What one task met once may be its own slip; a backtick in a match would end the quotation around it.
 	maps.DeleteFunc(suggested, func(k key, n int) bool {
 		return k.match == "" || n < 2 || strings.ContainsFunc(k.match, unquotable)
 	})
@@ -102,7 +102,7 @@ func Count(tasks []Task) []Fact {
 		return cmp.Or(
 			cmp.Compare(a.Kind.order(), b.Kind.order()), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Match, b.Match))
 	})
-	// Of two paths to one runner the longer is told first, since it works from the top of the repository; a path that
+	// Of two paths to one runner the longer is named first, since it works from the top of the repository; a path that
 	// only a few tasks took does not displace the other.
 	for i := range out { // of two runners that are one, the longer path says where it is
 		for k := i + 1; k < len(out) && out[k].Kind == Works && 2*out[k].Seen >= out[i].Seen; k++ {

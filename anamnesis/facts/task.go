@@ -120,7 +120,7 @@ func (l *Log) addPrograms(p *command) {
 		case p.lacks == program:
 			end = string(missing)
 		}
-		// A program that one task missed twice is a fact already, so the second time is kept as well.
+		// A program that one task missed twice is a fact already, so the second time is stored as well.
 		if had := l.Programs[program]; end != "" && (!strings.Contains(had, end) || had == string(missing)) {
 			if l.Programs == nil {
 				l.Programs = map[string]string{}

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Command anamnesis-worker distributes tasks to machines. River, a queue in a Postgres database, has a job for each
-// task. A worker runs the program anamnesis for the job; the task is kept in a bucket, so any worker can continue it.
+// task. A worker runs the program anamnesis for the job; the task is stored in a bucket, so any worker can continue it.
 // River does the ordering, retries, schedules, leader election and rescue.
 package main
 
@@ -187,7 +187,7 @@ func (w *worker) serve(ctx context.Context, queue *pgxpool.Pool, slots int) erro
 	for tick := time.NewTicker(w.rescue / 4); ; {
 		// River's rescuer goes by the time when an attempt began, but a task may take days: so this worker renews that
 		// time, also after ctx has ended, until its jobs are released. A quarter of the rescue time lets three updates
-		// fail. Later errors are ignored: while the database is away, nobody rescues.
+		// fail. Later errors are ignored: while the database is away, no worker rescues.
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		_, err := queue.Exec(limited, `UPDATE river_job SET attempted_at = now()
 			WHERE state = 'running' AND attempted_by[array_upper(attempted_by, 1)] = $1`, client.ID())

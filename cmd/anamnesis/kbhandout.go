@@ -46,7 +46,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 		lines = append(lines, fact.Brief())
 	}
 	h, err := cardfile.PlanHandout(stores, own, lines, args)
-	// A change that is refused is shown, too: it tells the user what stands in its way.
+	// A change that is refused is shown, too: it shows the user what prevents it.
 	if h != nil && !a.json {
 		for _, c := range h.Changes {
 			a.printf("%s", view.Clean(show.LineDiff(c.Path, c.Before, c.Now)))

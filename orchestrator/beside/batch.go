@@ -57,7 +57,7 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 			src.Here, err = session.RealDir(".")
 		}
 		src.Named, src.usual = src.Paths, true
-		// The database of opencode is not read: the user is told how to export a session from it.
+		// The database of opencode is not read: a note says how to export a session from it.
 		data := cmp.Or(getenv("XDG_DATA_HOME"), filepath.Join(getenv("HOME"), ".local", "share"))
 		if _, err := os.Stat(filepath.Join(data, "opencode", "opencode.db")); err == nil {
 			src.database = len(agents) > 1

@@ -173,7 +173,7 @@ func (f *finder) makeRepository(ctx context.Context) error {
 	}
 	f.tip = string(f.Tip)
 	later := f.edits
-	// Edits before the first snapshot become its parents, so that git goes on to them.
+	// Edits before the first snapshot become its parents, so that git's log continues to them.
 	if s := f.saved[f.first]; s != nil {
 		n, _ := slices.BinarySearchFunc(f.edits, s.at, func(e edit, at time.Time) int { return e.Time.Compare(at) })
 		later = f.edits[n:]

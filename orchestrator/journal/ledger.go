@@ -70,7 +70,7 @@ func (l *Ledger) catchUp() error {
 		return err
 	}
 	l.takenOver = l.state.Last
-	// The queue is empty: this sets from which operation and step the journal goes on.
+	// The queue is empty: this sets the operation and step from which the journal continues.
 	return l.Journal.ApplyQueued(&l.state, l.fold)
 }
 

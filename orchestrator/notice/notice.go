@@ -96,7 +96,7 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 	calls := make(map[string]op.Call)
 	named, sandboxed := make(map[string]bool), make(map[string]bool)
 	for _, o := range ops {
-		// Whether a call was isolated stands in its result, which comes after the call.
+		// Whether a call was isolated is in its result, which comes after the call.
 		if b, ok := o.Body.(*op.ToolReturned); ok && b.Isolated {
 			sandboxed[b.Call] = true
 		}

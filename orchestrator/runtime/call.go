@@ -140,7 +140,7 @@ func (e *environment) of(ctx context.Context, c op.Call) (*tool.Env, error) {
 	}
 	env.Call, env.Beside = c.ID, e.place.Sandbox.Writable()
 	env.Started = func(s op.ToolStarted) error { return journal.Post(keep, &s) }
-	// Long output is kept in the record only for a model that can open it again.
+	// Long output is recorded only for a model that can open it again.
 	if _, offered := e.tools.Registry.Spec(timeline.RecallName); offered {
 		env.Keep = func(part int, from int64, text string) (uint64, error) {
 			return journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})

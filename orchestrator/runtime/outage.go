@@ -75,7 +75,7 @@ func (t *Task) awaitProvider(ctx context.Context) bool {
 	begun := t.Ledger.Now()
 	whole := o.Until.Sub(begun)
 	for {
-		// The wall clock goes on while the machine sleeps, and the monotonic one cannot be set back: the shorter rest
+		// The wall clock runs while the machine sleeps, and the monotonic one cannot be set back: the shorter rest
 		// holds.
 		left := min(o.Until.Sub(t.Ledger.Now().Round(0)), whole-t.Ledger.Now().Sub(begun))
 		if left <= 0 || t.askNow.Load() {

@@ -189,7 +189,7 @@ func (t *Task) leaveOpen(ctx, keep context.Context) (Outcome, error) {
 func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 	if notice.Evicted(ctx) {
 		detail := notice.EndedBy(ctx)
-		if goal := &t.Ledger.State().Goal; len(goal.Runs) > 0 { // only named: the next process goes on from here
+		if goal := &t.Ledger.State().Goal; len(goal.Runs) > 0 { // only named: the next process continues from here
 			if best := goal.Best(); best.Better(goal.Runs[len(goal.Runs)-1]) {
 				detail += fmt.Sprintf("; the check was best at step %d: %s", best.Step, best.Rating)
 			}

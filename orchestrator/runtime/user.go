@@ -88,7 +88,7 @@ func (t *Task) askAndGoOn(ctx, keep context.Context, act state.Action) (goOn boo
 	} else {
 		var answer string
 		answer, goOn, err = t.user.ask(ctx, op.QuestionAsked{About: op.AboutStrategy, Text: act.Question})
-		// Words that are neither yes nor no are advice: the turn goes on with them.
+		// Words that are neither yes nor no are advice: the turn continues with them.
 		a, other := question.Parse(&op.QuestionAsked{About: op.AboutCall}, answer)
 		goOn = goOn && !(act.Refusable && other == nil && !a.Allow)
 	}

@@ -142,7 +142,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		if err := t.Resume(ctx, message, resumed, more...); err != nil {
 			return nil, JoinClose(err, t.Close())
 		}
-		for part := range strings.SplitSeq(resumed.Notice, "\n\n") { // the user is told of files that were replaced
+		for part := range strings.SplitSeq(resumed.Notice, "\n\n") { // the user sees which files were replaced
 			if mark, files, ok := strings.Cut(part, "] "); ok && strings.HasPrefix(mark, "[FILES") {
 				o.client.note(files)
 			}

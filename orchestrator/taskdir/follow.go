@@ -63,7 +63,7 @@ func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
 // advance visits what is new. whole is false if the last visited line has changed.
 func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 	checked := f.tail.Seq == 0
-	// The last visited line is read again: if its writer has withdrawn it, another one or none stands in its place.
+	// The last visited line is read again: if its writer has withdrawn it, another one or none is in its place.
 	for rec, err := range f.r.Since(max(f.tail.Seq, 1) - 1) {
 		switch {
 		case err != nil && !checked && rec.Seq == 0:

@@ -444,7 +444,7 @@ func (p *Proxy) update(ctx context.Context, line []byte, q *params) error {
 	if q.Update.Kind == "available_commands_update" {
 		line = withCommands(line)
 	}
-	// An update tells of what already happens, so the editor need not wait until it is recorded.
+	// An update reports what already happens, so the editor need not wait until it is recorded.
 	err := p.editor.write(line)
 	if c := p.chat(q.SessionID); c != nil {
 		if model := chosenModel(q.Update.CurrentModelID, q.Update.ConfigOptions); model != "" {

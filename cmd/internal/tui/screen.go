@@ -148,7 +148,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		return m.opened(msg)
 	case turnMsg:
 		return m.turnEnded(msg)
-	// A signal came, or the terminal is gone: nobody can answer any more.
+	// A signal came, or the terminal is gone: no user can answer any more.
 	case lostMsg:
 		return m.quit()
 	case textMsg:

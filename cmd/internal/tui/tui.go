@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	lost := err != nil && !errors.Is(err, tea.ErrInterrupted)
 	if lost {
 		cancel(notice.ErrLost)
-		m.turns.Leave() // nobody reads the turn's last message now, so its end is waited for here
+		m.turns.Leave() // no caller reads the turn's last message now, so its end is waited for here
 		m.unsent()
 	}
 	r := m.result

@@ -162,7 +162,7 @@ func (b *Scrubber) Plan(dir string, paths []string) (*Plan, error) {
 		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(p, ".") {
 			continue
 		}
-		// What is not read as a whole cannot be redacted, so the user is told of it.
+		// What is not read as a whole cannot be redacted, so the user gets a note.
 		if info.Size() > history.MaxBlobBytes {
 			out.Unread = append(out.Unread, b.Path(p))
 			continue

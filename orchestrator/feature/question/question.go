@@ -158,7 +158,7 @@ func (d *Desk) unpark(ctx context.Context, holds []*taskdir.LiveDir) (bool, erro
 func (d *Desk) open(ctx context.Context, q *op.QuestionAsked, parked bool) (uint64, error) {
 	for _, old := range d.ledger.Questions() {
 		if old.Same(q) && !d.done[old.Seq] {
-			// An earlier process asked it: nobody here was told.
+			// An earlier process asked it: no user here was asked.
 			if again := old.QuestionAsked; parked && old.Answer == nil {
 				again.Parked = true
 				d.ledger.Journal.Repeat(op.Op{Seq: old.Seq, Time: d.ledger.Now(), Body: &again})

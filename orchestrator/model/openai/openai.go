@@ -242,7 +242,7 @@ func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (
 			key, keyErr = c.keyFor(ctx, true)
 			continue
 		}
-		// Each way of writing is learned once, so that an endpoint that goes on refusing ends the loop.
+		// Each way of writing is learned once, so that an endpoint that keeps refusing ends the loop.
 		way := c.learn(err, r, w)
 		if way == "" {
 			return stream, x, err
