@@ -22,6 +22,8 @@ run(async (story, args) => {
   await page.getByText("No card says enough about this.").waitFor();
   await page.keyboard.press("Control+A");
   await page.keyboard.type("large amounts of money");
+  // Its first words find the card already; the address has what was searched for last.
+  await page.waitForURL((url) => url.searchParams.get("q") === "large amounts of money");
   await page.getByRole("link", { name: args.topic }).click();
   await page.waitForURL("**/cards/*");
   await page.goBack();
