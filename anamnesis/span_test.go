@@ -116,7 +116,7 @@ func story() *span {
 // long one: fast, and near enough to a tokenizer for tests of limits.
 func words(text string) int {
 	n := 0
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		n += 1 + len(w)/8
 	}
 	return n

@@ -43,7 +43,7 @@ func TestAlternate(t *testing.T) {
 	packs, err := filepath.Glob(filepath.Join(store, "objects", "pack", "pack-*"))
 	must(err)
 	var kept strings.Builder
-	for _, line := range strings.Split(worldtest.Git(t, store, "cat-file", "--batch-all-objects", "--batch-check"), "\n") {
+	for line := range strings.SplitSeq(worldtest.Git(t, store, "cat-file", "--batch-all-objects", "--batch-check"), "\n") {
 		if f := strings.Fields(line); len(f) == 3 && f[1] != "blob" {
 			kept.WriteString(f[0] + "\n")
 		}

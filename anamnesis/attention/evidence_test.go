@@ -96,7 +96,7 @@ func TestSourcesExist(t *testing.T) {
 	evidence := readEvidence(t)
 	for _, r := range builtin(t).Rows() {
 		best, remarks := 0, ""
-		for _, part := range strings.Split(r.Source, "; ") {
+		for part := range strings.SplitSeq(r.Source, "; ") {
 			m := cited.FindStringSubmatch(part)
 			if m == nil {
 				remarks += part
@@ -107,7 +107,7 @@ func TestSourcesExist(t *testing.T) {
 				t.Errorf("row %q: there is no evidence %s [%s]", r.Pattern, m[1], m[2])
 				continue
 			}
-			for _, figure := range strings.Split(m[3], ", ") {
+			for figure := range strings.SplitSeq(m[3], ", ") {
 				best = max(best, checkFigure(t, r.Pattern, e, figure))
 			}
 		}

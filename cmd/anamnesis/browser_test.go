@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,9 +32,7 @@ func browse(t *testing.T, story, url string, args map[string]any) string {
 		"url": url, "screenshots": *screenshots,
 		"chromium": cmp.Or(os.Getenv("ANAMNESIS_CHROMIUM"), "/usr/bin/chromium"),
 	}
-	for name, value := range args {
-		all[name] = value
-	}
+	maps.Copy(all, args)
 	given, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)

@@ -373,12 +373,7 @@ func (r *rig) taken(p *process, all *counted) bool {
 	if lost && p.code() != exit.Refused && !r.finished(p) {
 		r.Errorf("a program that lost the task ended with exit code %d:\n%s", p.code(), tail(p.out.String()))
 	}
-	for _, q := range r.procs {
-		if r.finished(q) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.procs, r.finished)
 }
 
 // rivals lets eight machines take the task at once: one does.

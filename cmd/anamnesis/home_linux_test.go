@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,9 +53,7 @@ func verbs(c *cobra.Command, above string) map[string]*cobra.Command {
 	all := make(map[string]*cobra.Command)
 	for _, sub := range c.Commands() {
 		name := strings.TrimSpace(above + " " + sub.Name())
-		for name, c := range verbs(sub, name) {
-			all[name] = c
-		}
+		maps.Copy(all, verbs(sub, name))
 		if sub.Runnable() && (!sub.HasSubCommands() || name == "rules") {
 			all[name] = sub
 		}

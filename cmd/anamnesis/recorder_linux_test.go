@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,9 +63,7 @@ func (r *recorded) run(args ...string) (string, error) {
 func (r *recorded) start(session, event string, more map[string]any) (end func() string) {
 	r.Helper()
 	e := map[string]any{"session_id": session, "cwd": r.dir, "hook_event_name": event}
-	for k, v := range more {
-		e[k] = v
-	}
+	maps.Copy(e, more)
 	data, err := json.Marshal(e)
 	if err != nil {
 		r.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -501,9 +502,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		status(500, "Content-Type", "application/xml", "<Error><Code>InternalError</Code></Error>")(w)
 		return
 	}
-	for name, values := range answer.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header)
 	w.WriteHeader(answer.StatusCode)
 	if fault == "cut body" && len(data) > 1 {
 		_, _ = w.Write(data[:len(data)/2])

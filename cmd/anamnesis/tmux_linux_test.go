@@ -185,7 +185,7 @@ var fleeting = []struct {
 // steady is what a screen shows without what differs from run to run.
 func steady(screen string) string {
 	var lines []string
-	for _, l := range strings.Split(strings.TrimRight(screen, "\n"), "\n") {
+	for l := range strings.SplitSeq(strings.TrimRight(screen, "\n"), "\n") {
 		for _, f := range fleeting {
 			l = f.what.ReplaceAllString(l, f.with)
 		}

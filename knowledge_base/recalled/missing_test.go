@@ -99,7 +99,7 @@ func TestSymbols(t *testing.T) {
 // TestMissingBounded: of a card that names very many files and symbols, the first ones are looked up.
 func TestMissingBounded(t *testing.T) {
 	c := &card.Card{Topic: "x"}
-	for _, n := range strings.Fields("a b c d e f g h i") {
+	for n := range strings.FieldsSeq("a b c d e f g h i") {
 		c.Issue = append(c.Issue, "see src/"+n+".go and `set_"+n+"`")
 	}
 	gone := Missing(c, t.TempDir(), func(names []string) []string { return names })

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,9 +52,7 @@ func newAgent(t *testing.T) *agent {
 func (a *agent) hook(name string, more map[string]any) string {
 	a.Helper()
 	e := map[string]any{"session_id": a.id, "cwd": a.dir, "hook_event_name": name}
-	for k, v := range more {
-		e[k] = v
-	}
+	maps.Copy(e, more)
 	data, err := json.Marshal(e)
 	if err != nil {
 		a.Fatal(err)

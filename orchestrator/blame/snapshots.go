@@ -273,7 +273,7 @@ func linesIn(args string) map[string]bool {
 			for _, line := range strings.FieldsFunc(v, func(r rune) bool { return r == '\n' || r == '\r' }) {
 				lines[line], lines[strings.TrimPrefix(line, "+")] = true, true
 			}
-			for _, quoted := range strings.Split(v, "'") {
+			for quoted := range strings.SplitSeq(v, "'") {
 				lines[quoted] = true
 			}
 		case []any:

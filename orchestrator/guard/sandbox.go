@@ -284,7 +284,7 @@ func (s *Sandbox) Environ(env []string) []string {
 		set("HOME", s.home)
 	}
 	if s.o.Cache != "" {
-		for _, kv := range strings.Fields(privateCaches) {
+		for kv := range strings.FieldsSeq(privateCaches) {
 			name, place, _ := strings.Cut(kv, "=")
 			if v := cacheOf(env, name); v != "" && s.mayWrite(v) {
 				set(name, v)

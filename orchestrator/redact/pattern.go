@@ -56,7 +56,7 @@ var rules = sync.OnceValue(func() []rule {
 			add(lowerASCII(name), f.command(name))
 		}
 	}
-	for _, k := range strings.Fields(namedKeywords) {
+	for k := range strings.FieldsSeq(namedKeywords) {
 		kind := kindName(strings.Trim(k, "_"))
 		switch kind {
 		case "passwd", "pwd", "pass":

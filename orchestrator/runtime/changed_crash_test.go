@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -92,9 +93,7 @@ func TestChangedAfterCrash(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := map[string]string{}
-			for name, content := range theirs {
-				want[name] = content
-			}
+			maps.Copy(want, theirs)
 			if c.early {
 				want["early"] = "theirs"
 			}

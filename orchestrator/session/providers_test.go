@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -158,9 +159,7 @@ func sendPieces(w http.ResponseWriter, m message) {
 					continue
 				}
 				piece := map[string]any{"index": i}
-				for k, v := range call {
-					piece[k] = v
-				}
+				maps.Copy(piece, call)
 				send(map[string]any{"tool_calls": []any{piece}}, nil)
 			}
 		default:

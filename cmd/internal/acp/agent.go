@@ -129,7 +129,7 @@ func (o *announcer) after(id sdk.SessionId, n sdk.SessionNotification) error {
 func (a *Agent) Initialize(context.Context, sdk.InitializeRequest) (sdk.InitializeResponse, error) {
 	return sdk.InitializeResponse{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
-		AgentInfo:       &sdk.Implementation{Name: "anamnesis", Title: sdk.Ptr("Anamnesis"), Version: a.o.Version},
+		AgentInfo:       &sdk.Implementation{Name: "anamnesis", Title: new("Anamnesis"), Version: a.o.Version},
 		AuthMethods:     []sdk.AuthMethod{},
 		AgentCapabilities: sdk.AgentCapabilities{
 			LoadSession:        true,
@@ -247,7 +247,7 @@ func modes(current string) *sdk.SessionModeState {
 		{modePlan, "Plan", "Reads and asks, and ends with a plan"},
 	} {
 		m.AvailableModes = append(m.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(mode.id), Name: mode.name,
-			Description: sdk.Ptr(mode.about)})
+			Description: new(mode.about)})
 	}
 	return m
 }

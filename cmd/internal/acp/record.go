@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -158,9 +159,7 @@ func (c *chat) event(ctx context.Context, name string, more map[string]any) stri
 
 func (c *chat) send(ctx context.Context, name string, more map[string]any) string {
 	e := map[string]any{"session_id": c.id, "cwd": c.cwd, "hook_event_name": name, "model": c.model}
-	for k, v := range more {
-		e[k] = v
-	}
+	maps.Copy(e, more)
 	data, err := json.Marshal(e)
 	if err != nil {
 		return ""

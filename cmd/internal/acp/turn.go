@@ -389,7 +389,7 @@ func (v *viewer) approve(ctx context.Context, q gate.Question) gate.Answer {
 	if q.Note != "" {
 		content = append(content, sdk.ToolContent(sdk.TextBlock(q.Note)))
 	}
-	call := sdk.ToolCallUpdate{ToolCallId: v.id(q.ID), Title: &title, Kind: sdk.Ptr(kindOf(q.Name)), Content: content,
+	call := sdk.ToolCallUpdate{ToolCallId: v.id(q.ID), Title: &title, Kind: new(kindOf(q.Name)), Content: content,
 		RawInput: arguments(q.Call)}
 	v.mu.Unlock() // the other callbacks go on while the user is asked
 	options := []option{{sdk.PermissionOptionKindAllowOnce, "once", "Allow"}, {sdk.PermissionOptionKindAllowAlways,

@@ -265,9 +265,7 @@ func TestManyReaders(t *testing.T) {
 	var readers sync.WaitGroup
 	written := make(chan struct{})
 	for range 3 {
-		readers.Add(1)
-		go func() {
-			defer readers.Done()
+		readers.Go(func() {
 			for again := true; again; {
 				select {
 				case <-written:
@@ -280,7 +278,7 @@ func TestManyReaders(t *testing.T) {
 					}
 				}
 			}
-		}()
+		})
 	}
 	for range 20 {
 		w.call("Bash", "x")

@@ -241,7 +241,7 @@ var testFile = regexp.MustCompile(`(^|/)(tests?|__tests__|spec|testdata)/|` +
 func readBy(commands, changed []string) []string {
 	var named []string
 	for _, command := range commands {
-		for _, word := range strings.Fields(command) {
+		for word := range strings.FieldsSeq(command) {
 			named = append(named, path.Clean(strings.Trim(word, `"';&|()`)))
 		}
 	}

@@ -166,7 +166,7 @@ func TestAllBut(t *testing.T) {
 		{"a", "a/x", "a/y"}, {"a", "b", "a"}, {"a", "a", ""}, {"a/x", "a", ""}, {"a/x", "a/y", "a/x"}, {"c", "c", ""},
 	} {
 		var but []string
-		for _, b := range strings.Fields(tt.but) {
+		for b := range strings.FieldsSeq(tt.but) {
 			but = append(but, filepath.Join(root, b))
 		}
 		var got []string

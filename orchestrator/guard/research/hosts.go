@@ -153,7 +153,7 @@ func local(host string) bool {
 // HostsNamed lists the hosts that a user's words name, as addresses or bare.
 func HostsNamed(text string) []string {
 	out := HostsIn(text)
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		if m := bareHost().FindStringSubmatch(strings.Trim(w, `.,;:!?()[]"'<>`+"`")); m != nil {
 			out = append(out, strings.ToLower(m[1]))
 		}

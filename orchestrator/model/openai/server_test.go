@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -107,9 +108,7 @@ func hang(body string) http.HandlerFunc {
 
 func status(code int, head http.Header, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		for k, v := range head {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), head)
 		w.WriteHeader(code)
 		fmt.Fprint(w, body)
 	}

@@ -10,7 +10,7 @@ import (
 
 // TestSecretFile: which names are of secrets, whatever they are a copy of.
 func TestSecretFile(t *testing.T) {
-	for _, name := range strings.Fields(".env .ENV .env.local a/.envrc .env-prod .env~ .env.bak prod.env id_rsa id_rsa.bak id_ed25519.old~ server.key server.key.orig a.pem .ssh/config .aws/credentials .netrc") {
+	for name := range strings.FieldsSeq(".env .ENV .env.local a/.envrc .env-prod .env~ .env.bak prod.env id_rsa id_rsa.bak id_ed25519.old~ server.key server.key.orig a.pem .ssh/config .aws/credentials .netrc") {
 		if !tool.SecretFile(name, nil) {
 			t.Errorf("%s is no file of secrets", name)
 		}
@@ -18,7 +18,7 @@ func TestSecretFile(t *testing.T) {
 			t.Errorf("%s is not allowed by a pattern", name)
 		}
 	}
-	for _, name := range strings.Fields(".env.example .env-sample .env.template.bak a.env.dist env.go environment.ts .ssh/id_rsa.pub .ssh/known_hosts key.go keys/a.txt") {
+	for name := range strings.FieldsSeq(".env.example .env-sample .env.template.bak a.env.dist env.go environment.ts .ssh/id_rsa.pub .ssh/known_hosts key.go keys/a.txt") {
 		if tool.SecretFile(name, nil) {
 			t.Errorf("%s is a file of secrets", name)
 		}

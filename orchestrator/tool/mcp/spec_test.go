@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,9 +18,7 @@ func TestToolBounds(t *testing.T) {
 	t.Parallel()
 	object := func(more map[string]any) map[string]any {
 		out := map[string]any{"type": "object"}
-		for k, v := range more {
-			out[k] = v
-		}
+		maps.Copy(out, more)
 		return out
 	}
 	deep := any("x")

@@ -50,7 +50,7 @@ func (s *site) must(err error) {
 // write makes the directory a world.
 func (s *site) write(world string) {
 	s.Helper()
-	for _, word := range strings.Fields(world) {
+	for word := range strings.FieldsSeq(world) {
 		switch path, text, isFile := strings.Cut(word, "="); {
 		case isFile:
 			s.must(os.MkdirAll(filepath.Dir(filepath.Join(s.dir, path)), 0o755))
@@ -76,7 +76,7 @@ func (s *site) listing(world string) *tree.Listing {
 		}
 		entries[path] = tree.Entry{Path: path, State: tree.State{Kind: kind, Perm: perm, Hash: h}}
 	}
-	for _, word := range strings.Fields(world) {
+	for word := range strings.FieldsSeq(world) {
 		path, text, isFile := strings.Cut(word, "=")
 		link, target, isLink := strings.Cut(word, ">")
 		switch {

@@ -207,13 +207,13 @@ func TestFilesRemoved(t *testing.T) {
 		files string
 		want  bool
 	}{{"a kept", false}, {"kept", false}, {"b", false}, {"a", false}, {"", true}, {"other", true}} {
-		for _, f := range strings.Fields(c.files) {
+		for f := range strings.FieldsSeq(c.files) {
 			s.write(f, "1", 0o644)
 		}
 		if got := restore.FilesRemoved(s.root, source, actions); got != c.want {
 			t.Errorf("with %q: %t, want %t", c.files, got, c.want)
 		}
-		for _, f := range strings.Fields(c.files) {
+		for f := range strings.FieldsSeq(c.files) {
 			s.must(os.Remove(s.path(f)))
 		}
 	}

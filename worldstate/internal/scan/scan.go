@@ -201,12 +201,10 @@ func (s *scanner) countFile(size int64) {
 func (s *scanner) do(f func()) {
 	select {
 	case s.slots <- struct{}{}:
-		s.wg.Add(1)
-		go func() {
-			defer s.wg.Done()
+		s.wg.Go(func() {
 			defer func() { <-s.slots }()
 			f()
-		}()
+		})
 	default:
 		f()
 	}

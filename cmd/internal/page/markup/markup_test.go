@@ -12,7 +12,7 @@ import (
 // allowed are the elements that a card can produce, with their attributes.
 func allowed() map[string][]string {
 	out := map[string][]string{"a": {"href", "rel"}, "ol": {"start"}, "pre": {"class"}, "span": {"class"}}
-	for _, plain := range strings.Fields("html head body p ul li blockquote code em strong ins del hr br h3 h4 h5 h6") {
+	for plain := range strings.FieldsSeq("html head body p ul li blockquote code em strong ins del hr br h3 h4 h5 h6") {
 		out[plain] = nil
 	}
 	return out

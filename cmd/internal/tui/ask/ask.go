@@ -352,7 +352,7 @@ func (q *Question) body(width, height int) []string {
 			}
 		}
 	default:
-		for _, l := range strings.Split(term.PrettyArgs(q.Call.Args), "\n") {
+		for l := range strings.SplitSeq(term.PrettyArgs(q.Call.Args), "\n") {
 			lines = append(lines, paint.Wrap(term.Clean(l), width)...)
 		}
 	}

@@ -20,7 +20,7 @@ var comments = func() map[string]string {
 			"python r rb ruby sh shell toml yaml yml zsh",
 		`--[^\n]*`: "haskell hs lua sql psql sqlite",
 	} {
-		for _, l := range strings.Fields(languages) {
+		for l := range strings.FieldsSeq(languages) {
 			m[l] = begin
 		}
 	}
@@ -30,7 +30,7 @@ var comments = func() map[string]string {
 // keywords of all these languages; in SQL in capitals as well.
 var keywords = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(`
+	for w := range strings.FieldsSeq(`
 		and any as assert async await bool break by case catch chan char class const continue create def default
 		defer del delete do done double elif else end enum esac except export extends false False fi final
 		finally float fn for from func function global go goto group having if impl implements import in insert
