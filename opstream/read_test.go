@@ -384,8 +384,7 @@ func TestBlobDamage(t *testing.T) {
 	var got []string
 	o := diskOptions(d)
 	for rec, err := range mustReader(t, "/log", &o).Since(0) {
-		var c *wire.CorruptError
-		if errors.As(err, &c) && (c.Seq != rec.Seq || !strings.HasPrefix(c.File, "/log/blobs/")) {
+		if c, ok := errors.AsType[*wire.CorruptError](err); ok && (c.Seq != rec.Seq || !strings.HasPrefix(c.File, "/log/blobs/")) {
 			t.Errorf("record %d: error of %+v", rec.Seq, c)
 		}
 		got = append(got, fmt.Sprintf("%s %d %v", rec.Kind, len(rec.Body), errors.Is(err, wire.ErrCorrupt)))

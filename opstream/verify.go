@@ -218,8 +218,7 @@ func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 	v.blobs[ref.Blob.SHA256] = true
 	v.report.Blobs++
 	_, err = segments.ResolveBody(v.fs, v.dir, e.Seq, e.Body)
-	var damage *wire.CorruptError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*wire.CorruptError](err); ok {
 		bad.File, bad.Offset, bad.Why = damage.File, 0, damage.Why
 		v.report.add(bad)
 		return nil

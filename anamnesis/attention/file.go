@@ -39,7 +39,7 @@ func ReadOverlay(path string) (Overlay, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Overlay{}, err
 	}
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		err = of.Err
 	}
 	if err != nil {

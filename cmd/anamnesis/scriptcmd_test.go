@@ -27,8 +27,7 @@ func cmdExitCode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	err = ts.Exec(args[1], args[2:]...)
 	got := 0
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = ended.ExitCode()
 	} else if err != nil {
 		ts.Fatalf("%s: %v", args[1], err)

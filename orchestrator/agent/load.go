@@ -247,7 +247,7 @@ func (in loading) subagents(s *Spec, chain []link) error {
 				return d.fail(r.path.line, "%s: %s: %v", keySubagents, name, err)
 			}
 			sub, _, err := in.alone(at)
-			if fault := (*Error)(nil); errors.As(err, &fault) && fault.Line == 0 {
+			if fault, ok := errors.AsType[*Error](err); ok && fault.Line == 0 {
 				return d.fail(r.path.line, "%s: %s: %v", keySubagents, name, err)
 			} else if err != nil {
 				return err

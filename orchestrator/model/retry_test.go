@@ -99,8 +99,7 @@ func TestRetry(t *testing.T) {
 			if !errors.As(err, &f) || f.Tries != tt.asked {
 				t.Fatalf("error %#v; want a fault after %d tries", err, tt.asked)
 			}
-			var given *model.Fault
-			if errors.As(last, &given) && given.Tries != 0 {
+			if given, ok := errors.AsType[*model.Fault](last); ok && given.Tries != 0 {
 				t.Error("the model's own fault was changed")
 			}
 		})

@@ -110,7 +110,7 @@ func Finishing(ctx context.Context, grace time.Duration) (_ context.Context, end
 	stop := context.AfterFunc(ctx, func() {
 		if graceful(ctx) && grace >= 0 {
 			var hurry <-chan struct{}
-			if e := (*Eviction)(nil); errors.As(context.Cause(ctx), &e) {
+			if e, ok := errors.AsType[*Eviction](context.Cause(ctx)); ok {
 				hurry = e.Hurry
 			}
 			select {

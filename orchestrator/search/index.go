@@ -104,7 +104,7 @@ func connect(ctx context.Context, h taskdir.Home, name string) (*index, error) {
 var errOther = errors.New("of another version")
 
 func codeOf(err error) int {
-	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return sqlite3.SQLITE_OK

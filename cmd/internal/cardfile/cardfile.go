@@ -81,7 +81,7 @@ func (d Draft) Drop() {
 
 // WithPath adds to an error where the text is and what to do with it; then has a %s for its path.
 func (d Draft) WithPath(err error, then string) error {
-	if fault := (*card.Error)(nil); errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*card.Error](err); ok {
 		err = session.Usagef("%s", Fault(d.Path, fault))
 	}
 	if d.dir == "" {
@@ -174,7 +174,7 @@ func (d Desk) Add(ctx context.Context, store *knowledgebase.Store, files []strin
 }
 
 func addError(file string, err error) error {
-	if fault := (*card.Error)(nil); errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*card.Error](err); ok {
 		return session.Usagef("kb add: %s", Fault(file, fault))
 	}
 	return err

@@ -159,9 +159,9 @@ func (e *Embedder) ask(ctx context.Context, limit time.Duration, input []string)
 		return vecs, false, nil
 	}
 	status := 0
-	if api := (*openai.APIError)(nil); errors.As(err, &api) {
+	if api, ok := errors.AsType[*openai.APIError](err); ok {
 		status = api.HTTPStatusCode
-	} else if req := (*openai.RequestError)(nil); errors.As(err, &req) {
+	} else if req, ok := errors.AsType[*openai.RequestError](err); ok {
 		status = req.HTTPStatusCode
 	}
 	// A refused connection will be refused in a second, too.

@@ -83,7 +83,7 @@ func (a *Agent) Reflect(ctx, keep context.Context, act state.Action, waitAfter f
 			return nil // interrupted: the jump is dropped with the turn
 		}
 		why := err.Error()
-		if f := (*model.Fault)(nil); errors.As(err, &f) {
+		if f, ok := errors.AsType[*model.Fault](err); ok {
 			why = f.Error() // without its wrapping
 			if wait := waitAfter(f); wait != nil {
 				f = a.ledger.Journal.RedactFault(f)

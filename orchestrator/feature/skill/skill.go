@@ -140,8 +140,7 @@ func (f folder) read(at, prefix string) (all []Skill) {
 
 // cause returns an error without its path.
 func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	if err != nil && strings.HasSuffix(err.Error(), "escapes from parent") { // os.Root exports no error for it

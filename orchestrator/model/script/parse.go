@@ -39,7 +39,7 @@ func parse(file string, data []byte) (*Model, error) {
 		return nil, &SyntaxError{file, 1, "the file is empty"}
 	case err != nil:
 		line, what := userfile.YAML(err)
-		if le := (*yaml.LoadError)(nil); errors.As(err, &le) && le.Stage == yaml.ConstructorStage {
+		if le, ok := errors.AsType[*yaml.LoadError](err); ok && le.Stage == yaml.ConstructorStage {
 			what = strings.TrimPrefix(what, "not YAML: ")
 		}
 		return nil, &SyntaxError{file, line, what}

@@ -233,8 +233,7 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 // which may hold a key.
 func reason(err error) error {
 	var request *url.Error
-	var refused *refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*refusal](err); ok {
 		return refused
 	}
 	if errors.As(err, &request) {

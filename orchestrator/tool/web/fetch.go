@@ -147,8 +147,7 @@ func short(u *url.URL) string {
 
 // plainError removes the HTTP client's prefix from an error.
 func plainError(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return err

@@ -44,8 +44,7 @@ func AcquireLock(ctx context.Context, store, name string, wait time.Duration) (*
 // Acquire takes the lock. If it cannot within wait, the error names the holder.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) error {
 	err := l.WriterLock.Acquire(ctx, wait)
-	var held *durable.LockedError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*durable.LockedError](err); ok {
 		return &LockedError{Store: l.store, Holder: held.Holder(), Waited: wait.String()}
 	}
 	if err != nil {

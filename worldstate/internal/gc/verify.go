@@ -152,8 +152,7 @@ func (v *verifier) problem(h gitfmt.Hash, path string, err error) error {
 	if fsys.Exhausted(err) {
 		return err
 	}
-	var m *gitfmt.MissingObjectError
-	if errors.As(err, &m) && m.Object == h.String() {
+	if m, ok := errors.AsType[*gitfmt.MissingObjectError](err); ok && m.Object == h.String() {
 		err = m.Err
 	}
 	v.r.Problems = append(v.r.Problems, Problem{h.String(), path, v.at, err.Error()})

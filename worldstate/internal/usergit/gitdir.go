@@ -255,8 +255,7 @@ func (r *Repository) readIndex(path, up string) {
 
 // Reason returns the part of a system error that matters to a user.
 func Reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

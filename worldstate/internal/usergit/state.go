@@ -142,8 +142,7 @@ func (c Command) Run(ctx context.Context, args ...string) (string, error) {
 		"GIT_COMMITTER_NAME=anamnesis", "GIT_COMMITTER_EMAIL=anamnesis@localhost")
 	cmd.Env = append(cmd.Env, c.Env...)
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
 		err = fmt.Errorf("git %s: %w: %s", args[0], err, line)
 	}
