@@ -250,6 +250,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[task]) (err error) {
 	}
 	begun, from := code == 0, repository.FindStringSubmatch(t.Repo)
 	code, err = run(ctx, os.Stderr, os.Stderr, "sh", "-c", checkout, t.Repo, dir, from[1], from[2], t.Prepare)
+	// A task that has begun has work in the bucket: it is tried again for as long as the queue repeats a job.
 	if err = fmt.Errorf("clone and prepare %s: %w", t.Repo, err); code == 66 && !begun && job.Attempt >= maxTries {
 		return river.JobCancel(err)
 	} else if code != 0 {
