@@ -122,6 +122,10 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 		baseURL = url
 		if name == "" {
 			name = names[0]
+			if tuning, err = tuningOf(o.Config, name); err != nil {
+				return nil, err
+			}
+			tuning.KeyCommand = "" // a key is for the server that the user named, not for one that was found
 		}
 	}
 	if name == "" {

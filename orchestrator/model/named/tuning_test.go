@@ -78,6 +78,41 @@ func TestTuning(t *testing.T) {
 	}
 }
 
+// TestTuningOfFound: rows apply to a model that was found and not named. The server that was found gets no key.
+func TestTuningOfFound(t *testing.T) {
+	var body, key string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/tags" {
+			fmt.Fprint(w, `{"models":[{"name":"local:8b"},{"name":"other"}]}`)
+			return
+		}
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("read the request: %v", err)
+		}
+		body, key = string(data), r.Header.Get("Authorization")
+		fmt.Fprint(w, `{"choices":[{"index":0,"message":{"content":"Yes."},"finish_reason":"stop"}]}`)
+	}))
+	defer server.Close()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	rows := "models: [{match: 'local*', extra_body: {temperature: 0.2}, key_command: echo secret}]\n"
+	if err := os.WriteFile(config, []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(t.Context(), "", &Options{Config: config, Getenv: func(name string) string {
+		return map[string]string{"OLLAMA_HOST": server.URL}[name]
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Ask(t.Context(), modeltest.Question(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if m.Name != "local:8b" || !strings.Contains(body, `"temperature":0.2`) || strings.Contains(key, "secret") {
+		t.Errorf("%s was asked with key %q: %s", m.Name, key, body)
+	}
+}
+
 // TestTuningErrors: a wrong row is one line that names it.
 func TestTuningErrors(t *testing.T) {
 	for name, tt := range map[string]struct{ rows, says string }{

@@ -120,6 +120,9 @@ func TestAcceptedSchema(t *testing.T) {
 		{"no object", `{"type":"string"}`, `{"properties":{},"type":"object"}`},
 		{"null as a second type", `{"type":"object","properties":{"a":{"type":["string","null"]}}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`},
 		{"a reference", `{"type":"object","$defs":{"p":{"type":"array"}},"properties":{"a":{"$ref":"#/$defs/p"}}}`, `{"properties":{"a":{"items":{"type":"string"},"type":"array"}},"type":"object"}`},
+		{"a reference to a reference", `{"type":"object","$defs":{"p":{"$ref":"#/$defs/q"},"q":{"type":"integer"}},"properties":{"a":{"$ref":"#/$defs/p"}}}`, `{"properties":{"a":{"type":"integer"}},"type":"object"}`},
+		{"references to each other", `{"type":"object","$defs":{"p":{"$ref":"#/$defs/q"},"q":{"$ref":"#/$defs/p"}},"properties":{"a":{"$ref":"#/$defs/p"}}}`, `{"properties":{"a":{"type":"object"}},"type":"object"}`},
+		{"required twice", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"anyOf":[{"required":["a"]}]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
 		{"required without a property", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
 		{"not an object at all", `[1]`, `{"type":"object","properties":{}}`},
 	} {

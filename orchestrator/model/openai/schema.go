@@ -93,11 +93,13 @@ const maxSchemaDepth = 8
 
 // acceptNested writes the schemas inside a schema in the accepted form.
 func acceptNested(s, definitions map[string]any, depth int) {
-	if ref, ok := s["$ref"].(string); ok {
+	// A definition may itself be a reference. Each step counts as a level, since two can refer to each other.
+	for ref, ok := s["$ref"].(string); ok; ref, ok = s["$ref"].(string) {
 		delete(s, "$ref")
 		name := ref[strings.LastIndexByte(ref, '/')+1:]
 		if d, ok := definitions[name].(map[string]any); ok && depth < maxSchemaDepth {
 			maps.Copy(s, clone(d))
+			depth++
 		} else if s["type"] == nil {
 			s["type"] = "object"
 		}
@@ -136,10 +138,13 @@ func acceptNested(s, definitions map[string]any, depth int) {
 		acceptNested(inner, definitions, depth+1)
 	}
 	if required, ok := s["required"].([]any); ok {
-		s["required"] = slices.DeleteFunc(required, func(n any) bool {
-			name, ok := n.(string)
-			return !ok || properties[name] == nil
-		})
+		names := []any{} // each once: a schema and its alternatives may both require a property
+		for _, n := range required {
+			if name, ok := n.(string); ok && properties[name] != nil && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+		s["required"] = names
 	} else if s["required"] != nil {
 		delete(s, "required")
 	}
