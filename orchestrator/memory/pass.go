@@ -233,17 +233,13 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
 		return m.State().Steps.At(o.Step).Compacted && o.Kind() != op.KindPassDone && o.Kind() != op.KindJumpIntended
 	})
-	var words []op.Op
 	on := m.State().Steps.PathSet(m.State().Current)
-	for _, o := range ops {
-		// A jump has already carried over the words of the steps it left.
-		if on[o.Step] {
-			words = append(words, o)
-		}
-	}
+	// A jump has already carried over the words of the steps it left.
+	words := slices.DeleteFunc(slices.Clone(ops), func(o op.Op) bool { return !on[o.Step] })
+	left := slices.DeleteFunc(slices.Clone(act.Steps), func(id int) bool { return on[id] })
 	req := m.passRequest(r, ops)
 	req.From, req.To, req.Starts = first.ID, last.ID, []int{first.Parent}
-	req.Standing, req.Left, req.Effects = true, m.discardedAmong(act.Steps), effects
+	req.Standing, req.Left, req.Effects = true, steps.IDRanges(left), effects
 	req.Live = make(map[int]int, len(on))
 	for id, live := range on {
 		if live {
@@ -254,12 +250,6 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 		Trigger: op.TriggerWindow, Target: act.Target,
 		Words: notice.WordsOf(words, nil, notice.WordsOfCompacted, m.Counter.Count),
 	})
-}
-
-// discardedAmong names those of some steps that a jump has left.
-func (m *Memory) discardedAmong(ids []int) string {
-	on := m.State().Steps.PathSet(m.State().Current)
-	return steps.IDRanges(slices.DeleteFunc(slices.Clone(ids), func(id int) bool { return on[id] }))
 }
 
 // Mask records the masking of results, each with the line that replaces it.

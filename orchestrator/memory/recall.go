@@ -39,11 +39,11 @@ const (
 // Recall searches cards for the situation and records the result, even if it is empty, except
 // for RecallPrompt.
 func (m *Memory) Recall(ctx context.Context, why string) error {
-	var queries []string
-	if request := m.State().Said.Request; request != state.NoPrompt {
-		queries = []string{request}
+	query := m.State().Said.Request
+	if query == state.NoPrompt {
+		query = ""
 	}
-	rec, err := m.findCards(ctx, queries, why)
+	rec, err := m.findCards(ctx, query, why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
@@ -56,15 +56,15 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 	return m.Record(context.WithoutCancel(ctx), rec)
 }
 
-// findCards searches and renders. If the knowledge base cannot be searched, the recall is empty
-// and the task continues; the only error is ctx's.
-func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
-	rec := &op.CardsRecalled{Query: strings.Join(parts, "\n"), Why: why, Cards: []op.CardRef{}}
+// findCards searches and renders; for an empty query nothing is found. If the knowledge base cannot be searched, the
+// recall is empty and the task continues; the only error is ctx's.
+func (m *Memory) findCards(ctx context.Context, query, why string) (*op.CardsRecalled, error) {
+	rec := &op.CardsRecalled{Query: query, Why: why, Cards: []op.CardRef{}}
 	var about map[string]bool // the cards of the task's project
 	if why != recallAsked {
 		about = m.aboutProject()
 	}
-	hits, err := m.searchParts(ctx, parts, about, m.wrote())
+	hits, err := m.search(ctx, query, about)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -72,6 +72,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 		rec.Error = err.Error()
 		return rec, nil
 	}
+	// A search that goes on without its embedder is reported once, until that changes.
 	if err := m.cards.VectorError(); err == nil {
 		m.degraded = ""
 	} else if said := err.Error(); said != m.degraded {
@@ -146,22 +147,18 @@ func eachOnce(hits []recalled.Hit) []recalled.Hit {
 	return out
 }
 
-// searchParts searches for each part of the situation separately, so that a card about the
-// error need not match the words of the request. The last part is also searched among the cards
-// in about, if any.
-func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, own []string) (
-	[]recalled.Hit, error) {
-	var queries []knowledgebase.Query
-	for _, part := range parts {
-		queries = append(queries, knowledgebase.Query{Text: part})
+// search searches all cards, and those in about, if any, by less evidence.
+func (m *Memory) search(ctx context.Context, query string, about map[string]bool) ([]recalled.Hit, error) {
+	if query == "" {
+		return nil, nil
 	}
-	if len(about) > 0 && len(parts) > 0 {
-		queries = append(queries,
-			knowledgebase.Query{Text: parts[len(parts)-1], Among: about, MinEvidence: projectEvidence})
+	queries := []knowledgebase.Query{{Text: query}}
+	if len(about) > 0 {
+		queries = append(queries, knowledgebase.Query{Text: query, Among: about, MinEvidence: projectEvidence})
 	}
 	var answers [][]recalled.Hit
 	for _, q := range queries {
-		q.K, q.Own, q.Trust = recallCards, own, m.trust
+		q.K, q.Own, q.Trust = recallCards, m.wrote(), m.trust
 		hits, err := m.layers.Search(ctx, q)
 		if err != nil {
 			return nil, err
@@ -190,7 +187,7 @@ func interleave(answers [][]recalled.Hit) []recalled.Hit {
 // Query searches the cards for the model's query and returns the text it is shown. The record
 // is also returned with the error that the cards cannot be searched.
 func (m *Memory) Query(ctx context.Context, text string) (string, *op.CardsRecalled, error) {
-	rec, err := m.findCards(ctx, []string{text}, recallAsked)
+	rec, err := m.findCards(ctx, text, recallAsked)
 	if err != nil {
 		return "", nil, err
 	}
