@@ -29,7 +29,7 @@ type Line struct {
 
 // Follow opens a task's stream. A task that is not there is an ErrNoTask.
 func Follow(h Home, id string) (*Follower, error) {
-	r, err := openVerified(h, id)
+	r, err := openStream(h, id, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
 	if whole || err != nil {
 		return err
 	}
-	r, err := openVerified(f.home, f.id)
+	r, err := openStream(f.home, f.id, nil)
 	if err != nil {
 		return err
 	}

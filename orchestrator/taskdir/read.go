@@ -154,18 +154,17 @@ func WithRemedy(id string, err error) error {
 
 // EachOp visits a task's durable operations in order.
 func EachOp(h Home, id string, visit func(op.Op) error) error {
-	return WithRemedy(id, eachOp(h, id, 0, openVerified, visit))
+	return WithRemedy(id, eachOp(h, id, 0, nil, visit))
 }
 
 // EachOpSince visits the operations after a seq. What the task's snapshot covers is not
 // verified again, so that a few operations of a long task cost little.
 func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
-	return eachOp(h, id, after, OpenStream, visit)
+	return eachOp(h, id, after, &opstream.Options{Snapshot: state.FoldVersion}, visit)
 }
 
-func eachOp(h Home, id string, after uint64, open func(Home, string) (*opstream.Reader, error),
-	visit func(op.Op) error) error {
-	r, err := open(h, id)
+func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.Op) error) error {
+	r, err := openStream(h, id, o)
 	if err != nil {
 		return err
 	}
@@ -178,9 +177,7 @@ func OpenStream(h Home, id string) (*opstream.Reader, error) {
 	return openStream(h, id, &opstream.Options{Snapshot: state.FoldVersion})
 }
 
-// openVerified opens a task's stream so that every line read is verified.
-func openVerified(h Home, id string) (*opstream.Reader, error) { return openStream(h, id, nil) }
-
+// openStream opens a task's stream. Without options each line that is read is verified.
 func openStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error) {
 	if err := CheckTaskID(id); err != nil {
 		return nil, err
