@@ -59,7 +59,7 @@ func Granted(s Server, trust *consent.Trust) (Server, error) {
 		return s, err
 	}
 	var ok bool
-	s.Grants, ok, err = trust.Granted(s.approval(hash))
+	s.Grants, ok, err = trust.Granted(s.approval(trustCommand, hash))
 	if err == nil && !ok {
 		err = s.unapproved()
 	}
@@ -72,20 +72,20 @@ func ApproveCommand(s Server, trust *consent.Trust) error {
 	if err != nil {
 		return err
 	}
-	a := s.approval(hash)
+	a := s.approval(trustCommand, hash)
 	a.Grants = &s.Grants
 	return trust.Approve(a)
 }
 
 // ApproveTools records that a user approved a server's descriptions of its tools.
 func ApproveTools(s Server, r Report, trust *consent.Trust) error {
-	return trust.Approve(consent.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash})
+	return trust.Approve(s.approval(trustTools, r.hash))
 }
 
 // Revoke removes both approvals.
 func Revoke(s Server, trust *consent.Trust) error {
 	for _, kind := range []string{trustCommand, trustTools} {
-		if err := trust.Revoke(consent.Approval{Kind: kind, Name: s.Name, Dir: s.Project}); err != nil {
+		if err := trust.Revoke(s.approval(kind, "")); err != nil {
 			return err
 		}
 	}

@@ -203,6 +203,7 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	if err == nil || ctx.Err() != nil || !lost(err) {
 		return s.outcome(ctx, r, res, err)
 	}
+	// To the library an answer that cannot be decoded is an error like a lost connection: a ping tells them apart.
 	if !errors.Is(err, sdk.ErrConnectionClosed) && !errors.As(err, new(*url.Error)) && s.answers(ctx, ses) {
 		return tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have "+
 			"taken effect.", s.Name, oneLine(err.Error())).FromNetwork(), nil
@@ -309,7 +310,7 @@ func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallTo
 			}
 			return
 		}
-		limit.Stop() // it had fired
+		limit.Stop() // it had fired before, and Reset has started it again
 	})
 	defer forget()
 	params := &sdk.CallToolParams{Name: r.tool, Arguments: r.args}

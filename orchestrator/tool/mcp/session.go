@@ -65,6 +65,7 @@ func connect(ctx context.Context, s Server, o *Options, on events) (*session, er
 
 func begin(ctx context.Context, s Server, o *Options, on events) (*session, error) {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	// These two end only an attempt to connect: the connection lives until end.
 	limit := time.AfterFunc(s.startTimeout(), func() { stop(errSlow) })
 	defer limit.Stop()
 	release := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })

@@ -99,6 +99,7 @@ type member struct {
 // must be called.
 func Open(ctx context.Context, servers []Server, o Options) *Set {
 	set := &Set{o: o.withDefaults(), started: make(chan struct{}), held: make(chan struct{})}
+	// The servers run until Close. The end of ctx ends only the questions to the user.
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	set.cancel = cancel
 	for _, cfg := range servers {
@@ -171,23 +172,21 @@ func (s *Set) admit(ctx context.Context, cfg Server) error {
 	})
 }
 
-// approval describes how a project's server is started.
-func (s Server) approval(hash string) consent.Approval {
-	return consent.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash}
+// approval describes what of a project's server a user approves: how it is started, or its tools.
+func (s Server) approval(kind, hash string) consent.Approval {
+	return consent.Approval{Kind: kind, Name: s.Name, Dir: s.Project, Hash: hash}
 }
 
 // approved looks an approval up, and asks for it unless ask is nil.
 func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string,
 	ask func(context.Context, string) bool, question func() string) error {
-	a := consent.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash}
-	ok, err := s.o.Trust.Allow(ctx, a, ask, question)
+	ok, err := s.o.Trust.Allow(ctx, cfg.approval(kind, hash), ask, question)
 	if err == nil && !ok {
 		err = cfg.unapproved()
 	}
 	return err
 }
 
-// Tools implements tool.Source.
 func (s *Set) Tools(ctx context.Context) tool.Offer {
 	if !s.waited {
 		s.waited = true
@@ -253,7 +252,7 @@ func (s *Set) newsOf(ctx context.Context, m *member) string {
 			}
 			return question + "Approve them?"
 		})
-		if err == nil || hash != m.refused {
+		if err == nil || hash != m.refused { // the answer changes what is offered: Tools has to list it again
 			m.mu.Lock()
 			m.version++
 			m.mu.Unlock()

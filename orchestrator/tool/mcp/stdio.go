@@ -205,7 +205,7 @@ func relative(args []string) string {
 func surroundings(s Server, own map[string]string, dir string, o *Options) (
 	env []string, box *guard.Sandbox, err error) {
 	if s.confined() {
-		if box, err = o.Sandbox.ForProject(s.Grants, s.approval("").Place()); err != nil {
+		if box, err = o.Sandbox.ForProject(s.Grants, s.approval(trustCommand, "").Place()); err != nil {
 			return nil, nil, err
 		}
 		env = box.ProjectEnviron(os.Environ(), s.Grants)
