@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"anamnesis/orchestrator/tool"
@@ -13,8 +14,7 @@ import (
 // Unread names, in one line for the user, what a user's home and a directory have for Claude Code that this program
 // does not read, with what to do; empty: nothing. config is the user's file of settings.
 func Unread(home, dir, config string) string {
-	said := make(map[string]bool)
-	text := "of Claude Code's files, these are not read: "
+	var unread []string
 	for _, d := range append([]string{home}, ProjectDirs(dir)...) {
 		for _, k := range [][3]string{
 			{"settings*.json", `"hooks"\s*:\s*\{\s*"`, `: copy its "hooks" to ` + config + " (docs/guides/hooks.md)"},
@@ -24,16 +24,16 @@ func Unread(home, dir, config string) string {
 			found, _ := fs.Glob(os.DirFS(d), ".claude/"+k[0])
 			for _, name := range found {
 				data, _ := fs.ReadFile(os.DirFS(d), name)
-				if path := filepath.Join(d, name); !said[path] && regexp.MustCompile(k[1]).Match(data) {
-					text += strings.Repeat("; ", min(len(said), 1)) + path + k[2]
-					said[path] = true
+				line := filepath.Join(d, name) + k[2] // which the home has twice if it is one of the directories
+				if !slices.Contains(unread, line) && regexp.MustCompile(k[1]).Match(data) {
+					unread = append(unread, line)
 					break
 				}
 			}
 		}
 	}
-	if len(said) == 0 {
+	if len(unread) == 0 {
 		return ""
 	}
-	return tool.Visible(text)
+	return tool.Visible("of Claude Code's files, these are not read: " + strings.Join(unread, "; "))
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -72,8 +71,6 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	}
 	return err
 }
-
-func (e *event) mayAdd() bool { return slices.Contains(contextual[e.Agent], e.Name) }
 
 // root is the directory of a session's world: the one it began in, or the top of its
 // git repository. A folder that users share, such as /tmp, is no project, whatever is in it. If

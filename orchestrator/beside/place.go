@@ -103,7 +103,7 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	}
 	e, ok := p.taken[event]
 	delete(p.taken, event)
-	if !ok || !e.mayAdd() {
+	if !ok || !slices.Contains(contextual[e.Agent], e.Name) {
 		return nil
 	}
 	task := p.taskOf(e)

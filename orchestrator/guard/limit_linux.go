@@ -27,8 +27,6 @@ const (
 	processesPerCPU = 256
 )
 
-func processLimit() int { return processBase + processesPerCPU*runtime.NumCPU() }
-
 // groupPrefix begins the names of this program's control groups; the id of the process that
 // made the group follows.
 const groupPrefix = "anamnesis-"

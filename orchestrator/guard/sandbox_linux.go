@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,7 +35,7 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 			return nil, err
 		}
 	}
-	s := &Sandbox{o: o, procs: processLimit()}
+	s := &Sandbox{o: o, procs: processBase + processesPerCPU*runtime.NumCPU()}
 	if err := s.ready(); err != nil {
 		return nil, err
 	}

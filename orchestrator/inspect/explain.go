@@ -168,9 +168,11 @@ func (x *explainer) add(o op.Op) error {
 	}
 	switch b := o.Body.(type) {
 	case *op.ContextMasked:
-		x.changes = append(x.changes, ExplainedChange{
-			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.Context.Tokens,
-		})
+		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Saved: before - x.state.Context.Tokens}
+		for _, r := range b.Results {
+			c.Out = append(c.Out, op.Range{First: r.Seq, Last: r.Seq})
+		}
+		x.changes = append(x.changes, c)
 	case *op.PassDone:
 		if b.Trigger == op.TriggerEnd {
 			break // cards only: the context does not change
@@ -206,20 +208,11 @@ func (x *explainer) add(o op.Op) error {
 }
 
 func maskRule(b *op.ContextMasked) string {
+	cause := fmt.Sprintf("%d tokens are more than %d", b.Before, b.Limit)
 	if b.Why == "overflow" {
-		return fmt.Sprintf("the provider refused %d tokens: results masked, oldest first, down to %d", b.Before,
-			b.Target)
+		cause = fmt.Sprintf("the provider refused %d tokens", b.Before)
 	}
-	return fmt.Sprintf("%d tokens are more than %d: results masked, oldest first, down to %d", b.Before, b.Limit,
-		b.Target)
-}
-
-func maskedRanges(b *op.ContextMasked) []op.Range {
-	out := make([]op.Range, len(b.Results))
-	for i, r := range b.Results {
-		out[i] = op.Range{First: r.Seq, Last: r.Seq}
-	}
-	return out
+	return fmt.Sprintf("%s: results masked, oldest first, down to %d", cause, b.Target)
 }
 
 func passRule(b *op.PassDone) string {

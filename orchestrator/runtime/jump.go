@@ -136,7 +136,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		}
 	}
 	discarded := st.Discarded(to)
-	ended, err := t.endPath(keep, discarded)
+	ended, err := t.features.jobs.EndOf(keep, discarded)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,6 @@ type working struct {
 	from   uint64 // its last operation then
 }
 
-// Work implements subagent.Working.
 func (w *working) Work(ctx context.Context) (subagent.End, error) {
 	out, err := w.child.Run(ctx)
 	if err != nil { // the subagent's stores failed, not this task's

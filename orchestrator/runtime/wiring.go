@@ -112,11 +112,6 @@ func (t *Task) settle(ctx context.Context) error {
 // Jobs are the task's background commands.
 func (t *Task) Jobs() *jobs.Jobs { return t.features.jobs }
 
-// endPath ends what steps started that a jump discards and that works on, and says what it was.
-func (t *Task) endPath(ctx context.Context, steps []int) ([]string, error) {
-	return t.features.jobs.EndOf(ctx, steps)
-}
-
 // stop ends what works beside the turn, and counts the task. It records both, so that it comes
 // before the end of the stream.
 func (t *Task) stop() error {

@@ -99,21 +99,18 @@ func Resolve(ctx context.Context, h taskdir.Home, w *worldstate.World, task, nam
 	id, err := strconv.Atoi(step)
 	if err == nil && task != "" && h.HasTask(task) {
 		st, r, err := taskdir.OpenState(h, task)
+		here := false
 		if err == nil {
 			defer r.Close()
+			store, _ := filepath.EvalSymlinks(h.StoreOf(&st.Opened)) // empty if it is gone
+			here = store == w.Store()
 		}
-		here := err == nil && sameStore(h.StoreOf(&st.Opened), w)
 		if here && id >= 0 && id < st.Steps.Len() && st.Steps.At(id).Saved {
 			commits, _, err := Commits(r, st, w, id)
 			return commits[0], err
 		}
 	}
 	return w.Resolve(ctx, name)
-}
-
-func sameStore(store string, w *worldstate.World) bool {
-	real, err := filepath.EvalSymlinks(store)
-	return err == nil && real == w.Store()
 }
 
 // Commits returns the snapshots that some steps of a task ended with, in the order of the ids;

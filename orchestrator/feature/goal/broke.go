@@ -13,6 +13,7 @@ import (
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 )
 
@@ -106,7 +107,7 @@ func (c *Checker) passesAt(ctx context.Context, command string, step int) (bool,
 }
 
 // changedBetween lists the files that differ between two steps.
-func (c *Checker) changedBetween(ctx context.Context, from, to int) (names []string, err error) {
+func (c *Checker) changedBetween(ctx context.Context, from, to int) ([]string, error) {
 	a, err := c.place.CommitAt(from)
 	if err != nil {
 		return nil, err
@@ -116,10 +117,7 @@ func (c *Checker) changedBetween(ctx context.Context, from, to int) (names []str
 		return nil, err
 	}
 	changes, err := c.place.World.Diff(ctx, a, b)
-	for _, change := range changes {
-		names = append(names, change.Path)
-	}
-	return names, err
+	return notice.Paths(changes), err
 }
 
 // beneath lists the directories of the world that a copy of its snapshot lacks, such as node_modules.

@@ -78,11 +78,11 @@ func (d sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 		return tool.Result{}, err
 	}
 	m := op.Mail{Checkpoint: a.Checkpoint, Message: a.Message, RestoreFiles: a.RestoreFiles}
-	return send(ctx, d.box, env, sendName, m)
+	return send(d.box, env, sendName, m)
 }
 
 // send requests a D-Mail. Nothing is sent before all calls of the reply are recorded.
-func send(ctx context.Context, box Mailbox, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
+func send(box Mailbox, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
 	if box == nil {
 		return tool.Errorf(tool.OutsideTask, name), nil
 	}
@@ -129,7 +129,7 @@ func (d dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 		return tool.Errorf("Not sent: send needs checkpoint_id and message."), nil
 	case a.Action == "send":
 		m := op.Mail{Checkpoint: *a.Checkpoint, Numbered: true, Message: a.Message, RestoreFiles: a.RestoreFiles}
-		return send(ctx, d.box, env, markName, m)
+		return send(d.box, env, markName, m)
 	case d.box == nil:
 		return tool.Errorf(tool.OutsideTask, markName), nil
 	case ctx.Err() != nil:

@@ -123,7 +123,7 @@ func (m *Made) fill(ctx context.Context, h taskdir.Home, o worldstate.Options) e
 	m.Left = base.Skipped
 	m.Nested = slices.DeleteFunc(there.Repositories(maxNested), func(dir string) bool { return m.Git && dir == "." })
 	if !m.Git {
-		if err := os.Remove(m.Root); err != nil {
+		if err := os.Remove(m.Root); err != nil { // Fork makes the directory
 			return err
 		}
 		_, err = there.Fork(ctx, base.ID, m.Root)
@@ -371,13 +371,13 @@ func (c *Changes) Apply(ctx context.Context) (worldstate.Result, error) {
 	if err == nil {
 		err = c.there.Sync()
 	}
+	// A path that was kept still differs, and counts as a change only from the earlier base.
 	if err == nil && len(res.Kept) == 0 {
 		_, err = save(ctx, c.here, baseRef)
 	}
 	return res, err
 }
 
-// Close closes both directories.
 func (c *Changes) Close() error {
 	var errs []error
 	for _, w := range []*worldstate.World{c.there, c.here} {

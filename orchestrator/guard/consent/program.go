@@ -36,6 +36,7 @@ func EnvironApart(env []string, dir string) []string {
 	real := quarantine.FollowLinks(dir)
 	names := regexp.MustCompile(`(?:^|[^/\w.-])(?:` + regexp.QuoteMeta(dir) + "|" + regexp.QuoteMeta(real) +
 		`)(?:/|$|[^\w.-])`)
+	separates := func(r rune) bool { return strings.ContainsRune(" \t\n\"'`=,;:|(){}[]<>", r) } // paths in options
 	relative := func(entry string) bool { return entry != "" && !strings.HasPrefix(entry, "/") }
 	var out []string
 	for _, kv := range EnvironOutside(env, dir) {
@@ -59,9 +60,6 @@ func EnvironApart(env []string, dir string) []string {
 	}
 	return out
 }
-
-// separates reports whether a character ends a path among the options in a variable.
-func separates(r rune) bool { return strings.ContainsRune(" \t\n\"'`=,;:|(){}[]<>", r) }
 
 // pathOutside returns the absolute entries of a PATH that are outside a directory, links
 // included.

@@ -47,10 +47,9 @@ func Load(overlay string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{layers: [][]row{own}}
 	data, err := durable.ReadFile(overlay, maxTableBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+		return &Table{layers: [][]row{own}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read prices: %w", err)
@@ -59,8 +58,7 @@ func Load(overlay string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.layers = [][]row{rows, own}
-	return t, nil
+	return &Table{layers: [][]row{rows, own}}, nil
 }
 
 // parse reads a table; an empty file has no rows.

@@ -85,7 +85,7 @@ func (d document) find(h hunk, from int) (int, error) {
 	old := h.old()
 	if len(old) == 0 {
 		switch {
-		case len(d.lines) == 0, h.atEnd && from <= len(d.lines):
+		case len(d.lines) == 0, h.atEnd:
 			return len(d.lines), nil
 		case h.heading != "":
 			return d.below(h.heading, from)
