@@ -36,11 +36,11 @@ func newCall(items []item) *call {
 }
 
 // submit queues a call and returns when it is written: by the caller that has the turn, for all that wait, or
-// by this one once it has the turn. An error means that the call was not written.
-func (l *Log) submit(ctx context.Context, items []item) (*call, error) {
+// by this one once it has the turn.
+func (l *Log) submit(ctx context.Context, items []item) (first uint64, err error) {
 	c := newCall(items)
 	l.mu.Lock()
-	err := l.poison
+	err = l.poison
 	switch {
 	case l.closed:
 		err = ErrClosed
@@ -51,7 +51,7 @@ func (l *Log) submit(ctx context.Context, items []item) (*call, error) {
 	}
 	l.mu.Unlock()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	select {
 	case <-c.done:
@@ -63,11 +63,11 @@ func (l *Log) submit(ctx context.Context, items []item) (*call, error) {
 		<-l.turn
 	case <-ctx.Done():
 		if l.withdraw(c) {
-			return nil, ctx.Err()
+			return 0, ctx.Err()
 		}
 		<-c.done
 	}
-	return c, nil
+	return c.first, c.err
 }
 
 func (c *call) written() bool {

@@ -87,6 +87,7 @@ func openLocked(dir string, opts Options, lock *durable.WriterLock) (*Log, error
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
 	if opts.SealAfter > 0 {
+		// The timer may fire before its variable is set, and commit, which sealIdle calls, reads the variable.
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.sealer = time.AfterFunc(opts.SealAfter, l.sealIdle)
@@ -239,14 +240,10 @@ func (l *Log) Append(ctx context.Context, entries ...Entry) (first uint64, err e
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", l.dir, err)
 	}
-	c, err := l.submit(ctx, items)
-	if err == nil {
-		err = c.err
-	}
-	if err != nil {
+	if first, err = l.submit(ctx, items); err != nil {
 		return 0, fmt.Errorf("append to %s: %w", l.dir, err)
 	}
-	return c.first, nil
+	return first, nil
 }
 
 // prepare checks entries and makes their blobs durable.

@@ -142,11 +142,7 @@ func (l *Log) noteTorn(rewritten int) error {
 			return fmt.Errorf("note recovery: %w", err)
 		}
 		recovered := item{kind: []byte(kindRecovered), step: l.scan.Cur.Step, body: body}
-		c, err := l.submit(context.Background(), []item{recovered})
-		if err == nil {
-			err = c.err
-		}
-		if err != nil {
+		if _, err := l.submit(context.Background(), []item{recovered}); err != nil {
 			return fmt.Errorf("note recovery: %w", err)
 		}
 		l.recovered = &r
@@ -188,15 +184,10 @@ func tornName(seg uint64, off int64, data []byte) string {
 
 // parseTornName is tornName's inverse.
 func parseTornName(name string) (Recovery, bool) {
-	inner, ok := strings.CutPrefix(name, tornPrefix)
-	if !ok {
-		return Recovery{}, false
-	}
-	if inner, ok = strings.CutSuffix(inner, tornSuffix); !ok {
-		return Recovery{}, false
-	}
+	inner, begins := strings.CutPrefix(name, tornPrefix)
+	inner, ends := strings.CutSuffix(inner, tornSuffix)
 	parts := strings.Split(inner, "-")
-	if len(parts) != 3 {
+	if !begins || !ends || len(parts) != 3 {
 		return Recovery{}, false
 	}
 	seg, ok := segments.ParseName(parts[0] + segments.Suffix)

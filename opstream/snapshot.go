@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
@@ -53,12 +54,8 @@ func (l *Log) writeSnapshot(version string, fold []byte, seq uint64) error {
 	c := segments.Snapshot{Version: version, Fold: fold, Idx: l.scan.Idx.Snapshot(seq)}
 	refs, _ := refsAfter(&l.scan, seq-1, min(seq+1, last.Seq))
 	l.mu.Unlock()
-	c.Cur = segments.Cursor{Seq: seq, Hash: last.Hash}
-	for _, first := range last.Segs {
-		if first <= seq {
-			c.Cur.Segs = append(c.Cur.Segs, first)
-		}
-	}
+	at, _ := slices.BinarySearch(last.Segs, seq+1)
+	c.Cur = segments.Cursor{Segs: last.Segs[:at], Seq: seq, Hash: last.Hash}
 	if seq < last.Seq {
 		// The next line's prev must agree with this line as read again; neither alone proves
 		// the hash.

@@ -195,21 +195,20 @@ func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 	v.report.Records++
 	v.report.Bytes += int64(size) + 1
 	bad := Finding{Severity: SeverityCorrupt, File: segments.Path(v.dir, v.scan.Cur.Seg()), Offset: off, Seq: e.Seq}
+	add := func(why string) { bad.Why = why; v.report.add(bad) }
 	if e.Ack < v.lastAck {
-		bad.Why = fmt.Sprintf("ack went back from %d to %d", v.lastAck, e.Ack)
-		v.report.add(bad)
+		add(fmt.Sprintf("ack went back from %d to %d", v.lastAck, e.Ack))
 	}
 	v.lastAck = e.Ack
 	ref, isBlob, err := segments.ParseBlobRef(e.Body)
 	switch {
 	case err != nil:
-		bad.Why = err.Error()
-		v.report.add(bad)
+		add(err.Error())
 		return nil
 	case !isBlob:
+		// The checksum covers the body's bytes, but not that its writer made JSON of them.
 		if !json.Valid(e.Body) {
-			bad.Why = "the body is not JSON"
-			v.report.add(bad)
+			add("the body is not JSON")
 		}
 		return nil
 	case v.blobs[ref.Blob.SHA256]:
@@ -219,8 +218,8 @@ func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 	v.report.Blobs++
 	_, err = segments.ResolveBody(v.fs, v.dir, e.Seq, e.Body)
 	if damage, ok := errors.AsType[*wire.CorruptError](err); ok {
-		bad.File, bad.Offset, bad.Why = damage.File, 0, damage.Why
-		v.report.add(bad)
+		bad.File, bad.Offset = damage.File, 0
+		add(damage.Why)
 		return nil
 	}
 	return err

@@ -3,7 +3,7 @@ package worldstate
 import (
 	"context"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"anamnesis/worldstate/internal/gitfmt"
@@ -86,7 +86,7 @@ func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step,
 	case len(found) == 1:
 		return ID(found[0]), nil
 	}
-	sort.Strings(found)
+	slices.Sort(found)
 	ids := strings.Join(found, " or ")
 	return "", fmt.Errorf("snapshot %q: %w: ambiguous: %s; enter more digits", name, ErrUnknown, ids)
 }

@@ -31,8 +31,6 @@ const (
 // Type is the value every card's front matter starts with.
 const Type = "knowledge_card"
 
-// ListMark is the first line of a file that lists cards and is none.
-const ListMark = "<!-- a list of knowledge cards -->"
 
 // State is the stage of a card's life.
 type State string

@@ -309,10 +309,7 @@ func textList(name string, n *yaml.Node) ([]string, error) {
 		}
 		list = append(list, s)
 	}
-	if err := checkList(name, list, n.Line+1); err != nil {
-		return nil, err
-	}
-	return list, nil
+	return list, checkList(name, list, n.Line+1)
 }
 
 func ranges(name string, n *yaml.Node) ([]Range, error) {

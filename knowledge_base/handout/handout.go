@@ -67,8 +67,9 @@ func Select(cards []*card.Card, repo string, now time.Time) (out []*card.Card, t
 }
 
 // mark wraps a text in marks that name its hash.
-func mark(text, why string) string {
-	return fmt.Sprintf("<!-- anamnesis:begin %s %s -->\n", hash(text), why) + text + endMark
+func mark(text string) string {
+	const form = "<!-- anamnesis:begin %s written by anamnesis; edit the cards instead -->\n%s%s"
+	return fmt.Sprintf(form, hash(text), text, endMark)
 }
 
 func hash(text string) string {
@@ -89,15 +90,14 @@ func unchanged(text string) bool {
 // Section returns the marked section of AGENTS.md, and how many of the cards it
 // holds; without facts and cards it is empty. The facts stand first, beside the limits.
 func Section(facts []string, cards []*card.Card) (text string, held int) {
-	const why = "written by anamnesis; edit the cards instead"
 	body := heading
 	for _, f := range facts {
-		body += "- " + clip(plain(f), maxLineBytes) + "\n"
+		body += "- " + clip(plain(f)) + "\n"
 	}
 	maxLines, maxBytes := MaxSectionLines+len(facts), MaxSectionBytes+len(body)-len(heading)
 	for _, c := range cards {
-		with := body + "- " + clip(lesson(c), maxLineBytes) + " (" + c.ID + ")\n"
-		if whole := mark(with, why); len(whole) > maxBytes || strings.Count(whole, "\n") > maxLines {
+		with := body + "- " + clip(lesson(c)) + " (" + c.ID + ")\n"
+		if whole := mark(with); len(whole) > maxBytes || strings.Count(whole, "\n") > maxLines {
 			break
 		}
 		body, held = with, held+1
@@ -105,7 +105,7 @@ func Section(facts []string, cards []*card.Card) (text string, held int) {
 	if held == 0 && len(facts) == 0 {
 		return "", 0
 	}
-	return mark(body, why), held
+	return mark(body), held
 }
 
 func lesson(c *card.Card) string {
@@ -143,11 +143,12 @@ func plain(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "-->", "-- >")
 }
 
-func clip(text string, n int) string {
-	if len(text) <= n {
+// clip shortens a text to maxLineBytes. A character that the cut splits is removed.
+func clip(text string) string {
+	if len(text) <= maxLineBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
+	return strings.ToValidUTF8(text[:maxLineBytes-len("…")], "") + "…"
 }
 
 // Splice returns the file with the section in the place of the one that it holds, or

@@ -174,6 +174,7 @@ func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
 			return nil, fmt.Errorf("write blob: %w", err)
 		}
 	}
+	// A reused blob may be from a writer that died before this sync.
 	if err := b.FS.SyncDir(leaf); err != nil {
 		return nil, fmt.Errorf("write blob: sync directory: %w", err)
 	}

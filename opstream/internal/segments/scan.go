@@ -262,11 +262,8 @@ func (s *Scanner) Corrupt(st *Stop, vouched uint64) *wire.CorruptError {
 func (s *Scanner) Rewind(seq uint64) error {
 	c := Cursor{Ack: s.Cur.Ack}
 	if seq > 0 {
-		for _, first := range s.Cur.Segs {
-			if first <= seq {
-				c.Segs = append(c.Segs, first)
-			}
-		}
+		at, _ := slices.BinarySearch(s.Cur.Segs, seq+1)
+		c.Segs = slices.Clone(s.Cur.Segs[:at])
 		line, e, err := s.ReadLine(seq)
 		if err != nil {
 			return err
@@ -284,8 +281,7 @@ func (s *Scanner) Rewind(seq uint64) error {
 func (s *Scanner) ReadLine(seq uint64) ([]byte, wire.Envelope, error) {
 	r := Reader{FS: s.FS, Dir: s.Dir}
 	defer r.Close()
-	line, e, err := r.Read(s.Ref(seq))
-	return line, e, err
+	return r.Read(s.Ref(seq))
 }
 
 // Ref is the position of an indexed line.
@@ -301,8 +297,7 @@ func (r Ref) Precedes(seg uint64, off int64) bool { return r.seg < seg || r.seg 
 // Place returns the line's file, relative to the stream's directory, and where it begins there.
 func (r Ref) Place() (file string, off int64) { return Name(r.seg), r.off }
 
-func (s *Scanner) Ref(seq uint64) Ref { return s.RefOf(seq, s.Idx.At(seq)) }
-
-func (s *Scanner) RefOf(seq uint64, e wire.Entry) Ref {
+func (s *Scanner) Ref(seq uint64) Ref {
+	e := s.Idx.At(seq)
 	return Ref{Seq: seq, seg: wire.SegmentOf(s.Cur.Segs, seq), off: e.Off, size: int(e.Size)}
 }

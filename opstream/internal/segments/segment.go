@@ -38,12 +38,7 @@ func ParseName(name string) (uint64, bool) {
 	if len(name) != Digits+len(Suffix) || name[Digits:] != Suffix {
 		return 0, false
 	}
-	for i := range Digits {
-		if name[i] < '0' || name[i] > '9' {
-			return 0, false
-		}
-	}
-	first, err := strconv.ParseUint(name[:Digits], 10, 64)
+	first, err := strconv.ParseUint(name[:Digits], 10, 64) // accepts no sign
 	return first, err == nil && first > 0
 }
 
@@ -107,6 +102,7 @@ func (r *lineReader) Next() (line []byte, off int64, state lineState, err error)
 			return line, off, LineWhole, nil
 		}
 		searched = r.end - r.start
+		// A line beyond the limit is skipped up to its newline, so that Vouched can read the lines behind it.
 		if searched > wire.MaxLineBytes {
 			long = true
 			r.skip(searched)
@@ -142,6 +138,7 @@ func (r *lineReader) fill() (bool, error) {
 	}
 	n, err := r.f.ReadAt(r.buf[r.end:], r.off+int64(r.end))
 	r.end += n
+	// A failure that comes with bytes occurs again at the next call, which then reads none.
 	if n > 0 || errors.Is(err, io.EOF) {
 		return n > 0, nil
 	}

@@ -34,7 +34,7 @@ const errSnapshotHead wire.Error = "the head does not have the format's form"
 // EncodeSnapshot returns the bytes of a snapshot's file: the head, the index,
 // the fold and the SHA-256 of all that.
 func EncodeSnapshot(c *Snapshot) ([]byte, error) {
-	idx := c.Idx.AppendEncoded(nil)
+	idx := c.Idx.Encoded()
 	head, err := json.Marshal(snapshotHead{
 		V: snapshotVersion, Fold: c.Version, Seq: c.Cur.Seq, Hash: hex.EncodeToString(c.Cur.Hash[:]),
 		Segments: c.Cur.Segs, IndexBytes: int64(len(idx)), FoldBytes: int64(len(c.Fold)),

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"sort"
 )
 
 // Entry is what the index stores of a line.
@@ -49,13 +48,13 @@ func (x *Index) Truncate(last uint64) {
 // SegmentOf returns the segment, by its first seq, that holds seq. segs is
 // ascending.
 func SegmentOf(segs []uint64, seq uint64) uint64 {
-	i := sort.Search(len(segs), func(i int) bool { return segs[i] > seq })
+	i, _ := slices.BinarySearch(segs, seq+1)
 	return segs[i-1]
 }
 
-// AppendEncoded appends the sizes of the entries' lines as varints. Their offsets follow from these
-// and from the segments.
-func (x *Index) AppendEncoded(dst []byte) []byte {
+// Encoded returns the sizes of the entries' lines as varints. Their offsets follow from these and
+// from the segments.
+func (x *Index) Encoded() (dst []byte) {
 	for _, e := range x.list {
 		dst = binary.AppendUvarint(dst, uint64(e.Size))
 	}

@@ -82,7 +82,7 @@ func TestIndexParts(t *testing.T) {
 		x.Add(Entry{Size: n})
 		y.Add(Entry{Size: n})
 	}
-	buf := x.AppendEncoded(nil)
+	buf := x.Encoded()
 	for _, want := range sizes {
 		size, n, ok := DecodeSize(buf)
 		if size != want || !ok {
@@ -91,7 +91,7 @@ func TestIndexParts(t *testing.T) {
 		buf = buf[n:]
 	}
 	over := Index{list: []Entry{{Size: MaxLineBytes + 1}}}
-	for _, bad := range [][]byte{nil, {0}, {0x80}, over.AppendEncoded(nil), slices.Repeat([]byte{0xff}, 12)} {
+	for _, bad := range [][]byte{nil, {0}, {0x80}, over.Encoded(), slices.Repeat([]byte{0xff}, 12)} {
 		if size, _, ok := DecodeSize(bad); ok {
 			t.Errorf("%x is %d", bad, size)
 		}

@@ -1,11 +1,13 @@
 package diff
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"sort"
+	"slices"
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -112,10 +114,7 @@ func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
 	if err != nil {
 		return err
 	}
-	type match struct {
-		deleted, added, score int
-		sameName              bool
-	}
+	type match struct{ deleted, added, score, sameName int }
 	var found []match
 	for a, pa := range added {
 		if err := ctx.Err(); err != nil {
@@ -123,22 +122,17 @@ func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
 		}
 		for d, pd := range deleted {
 			if score := pd.similarity(pa); score >= similarPercent {
-				found = append(found, match{d, a, score, fsys.Base(m.changes[d].Path) == fsys.Base(m.changes[a].Path)})
+				f := match{deleted: d, added: a, score: score}
+				if fsys.Base(m.changes[d].Path) == fsys.Base(m.changes[a].Path) {
+					f.sameName = 1
+				}
+				found = append(found, f)
 			}
 		}
 	}
 	// The order of the maps must not show in the result.
-	sort.Slice(found, func(i, j int) bool {
-		x, y := found[i], found[j]
-		switch {
-		case x.score != y.score:
-			return x.score > y.score
-		case x.sameName != y.sameName:
-			return x.sameName
-		case x.added != y.added:
-			return x.added < y.added
-		}
-		return x.deleted < y.deleted
+	slices.SortFunc(found, func(x, y match) int {
+		return cmp.Or(y.score-x.score, y.sameName-x.sameName, x.added-y.added, x.deleted-y.deleted)
 	})
 	for _, f := range found {
 		if _, paired := m.from[f.added]; !paired && !m.taken[f.deleted] {
@@ -180,11 +174,8 @@ func newProfile(seed maphash.Seed, data []byte) profile {
 	p := profile{chunks: make(map[uint64]int64), size: int64(len(data))}
 	for len(data) > 0 {
 		n := min(len(data), chunkBytes)
-		for i, b := range data[:n] {
-			if b == '\n' {
-				n = i + 1
-				break
-			}
+		if i := bytes.IndexByte(data[:n], '\n'); i >= 0 {
+			n = i + 1
 		}
 		p.chunks[maphash.Bytes(seed, data[:n])] += int64(n)
 		data = data[n:]
@@ -218,6 +209,6 @@ func (m *renameMatcher) merged() []Change {
 			out = append(out, c)
 		}
 	}
-	sort.SliceStable(out, func(i, j int) bool { return strings.Compare(out[i].Path, out[j].Path) < 0 })
+	slices.SortStableFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -68,12 +67,10 @@ func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(
 
 // damagedPacks lists the packs that cannot be used.
 func damagedPacks(s *objects.Store) []Problem {
-	damaged := s.DamagedPacks()
-	out := make([]Problem, 0, len(damaged))
-	for name, err := range damaged {
-		out = append(out, Problem{Path: name, Error: err.Error()})
+	damaged, out := s.DamagedPacks(), []Problem{}
+	for _, name := range slices.Sorted(maps.Keys(damaged)) {
+		out = append(out, Problem{Path: name, Error: damaged[name].Error()})
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out
 }
 

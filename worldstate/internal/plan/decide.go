@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -177,8 +176,8 @@ func (p *planner) dropOccupied() {
 			removed = append(removed, path)
 		}
 	}
-	sort.Sort(sort.Reverse(sort.StringSlice(removed))) // children first
-	for _, path := range removed {
+	slices.Sort(removed)
+	for _, path := range slices.Backward(removed) { // children first
 		if !occupied[path] && !p.holdsOther(path) && !p.hasAlwaysIgnored(path) {
 			continue
 		}

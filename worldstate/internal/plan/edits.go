@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -136,7 +135,6 @@ func withVersions(target *tree.Listing, last map[string]version) (
 			return true
 		})
 	}
-	var out []tree.Entry
 	for e := range target.All() {
 		if _, edited := last[e.Path]; edited {
 			continue
@@ -156,10 +154,7 @@ func withVersions(target *tree.Listing, last map[string]version) (
 			blocked = append(blocked, ListedPath(e.Path, e.State))
 		}
 	}
-	for _, e := range entries {
-		out = append(out, e)
-	}
-	return tree.NewListing(out), lost, blocked
+	return tree.NewListing(slices.Collect(maps.Values(entries))), lost, blocked
 }
 
 // overlay applies the edits to the planned listing, and lists them in kept.
@@ -199,7 +194,7 @@ func (p *planner) overlay(ctx context.Context) error {
 			p.conflicts = append(p.conflicts, ListedPath(path, v.State))
 		}
 	}
-	sort.Strings(p.conflicts)
+	slices.Sort(p.conflicts)
 	if p.Policy, err = tree.LoadPolicy(p.Target, p.Want, p.readRules); err != nil { // an edit may change ignore rules
 		return fmt.Errorf("plan %s: %w", p.Target.Id, err)
 	}

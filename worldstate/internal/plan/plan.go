@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -143,10 +142,9 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 	if err := restore.ProbeAll(ctx, p.Objects, out.Actions, restore.AfterOf); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", p.Target.Id, err)
 	}
-	for path, why := range p.kept {
-		out.Keep = append(out.Keep, gitfmt.Skip{Path: path, Reason: why})
+	for _, path := range slices.Sorted(maps.Keys(p.kept)) {
+		out.Keep = append(out.Keep, gitfmt.Skip{Path: path, Reason: p.kept[path]})
 	}
-	sort.Slice(out.Keep, func(i, j int) bool { return out.Keep[i].Path < out.Keep[j].Path })
 	out.Unchanged = p.unchanged(&out)
 	out.Hash = p.hash(&out)
 	return out, nil
@@ -214,6 +212,6 @@ func RelativePaths(dir string, paths []string) ([]string, error) {
 		}
 		out = append(out, rel)
 	}
-	sort.Strings(out)
+	slices.Sort(out)
 	return out, nil
 }

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -196,7 +196,7 @@ func (x *Executor) Run(actions []Action) error {
 			files = append(files, a)
 		}
 	}
-	sort.SliceStable(gone, func(i, j int) bool { return gone[i].Path > gone[j].Path })
+	slices.SortStableFunc(gone, func(a, b Action) int { return strings.Compare(b.Path, a.Path) })
 	modes := slices.Clone(dirs)
 	slices.Reverse(modes) // children before a parent may become unreachable
 	if err := x.each("remove", gone, x.remove); err != nil {

@@ -241,10 +241,9 @@ func (x *Executor) isDone(a Action) (bool, error) {
 
 // SweepTemps removes temporary files of a killed run.
 func (x *Executor) SweepTemps(actions []Action) {
-	var files int
 	// A roll-back numbers its temporary files over the reversed actions, in which other paths are files.
 	for _, list := range [][]Action{actions, Reversed(actions)} {
-		files = 0
+		files := 0
 		for _, a := range list {
 			if a.After.IsDir() || a.After.Absent() {
 				continue

@@ -3,7 +3,6 @@ package scan
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -113,6 +112,6 @@ func (sc *Scanned) Ignored() []IgnoredRoot {
 		}
 		return true
 	})
-	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
+	slices.SortFunc(out, func(a, b IgnoredRoot) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }

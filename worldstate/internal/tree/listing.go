@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"sort"
@@ -124,10 +125,7 @@ func (s *summary) add(o *summary) {
 
 func (s *summary) count(m modeN) {
 	i, ok := slices.BinarySearchFunc(s.modes, m, func(a, b modeN) int {
-		if a.class != b.class {
-			return int(a.class) - int(b.class)
-		}
-		return int(a.perm) - int(b.perm)
+		return cmp.Or(int(a.class)-int(b.class), int(a.perm)-int(b.perm))
 	})
 	if ok {
 		s.modes[i].n += m.n

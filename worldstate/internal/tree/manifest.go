@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -87,7 +86,7 @@ func encodeManifest(l *Listing) []byte {
 	if len(lines) == 0 && usual == gitModes() {
 		return nil
 	}
-	sort.Strings(lines)
+	slices.Sort(lines)
 	return []byte(strings.Join(append([]string{usual.head()}, lines...), "\n") + "\n")
 }
 

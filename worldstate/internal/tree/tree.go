@@ -165,9 +165,7 @@ func (t *treeLoader) index() {
 	t.empty, t.said = make(map[string][]string), make(map[string]bool)
 	note := func(path string) {
 		for d := fsys.Dir(path); !t.said[d]; d = fsys.Dir(d) {
-			if t.said[d] = true; d == "" {
-				break
-			}
+			t.said[d] = true // Dir("") is "", which ends the loop
 		}
 	}
 	for path := range t.m.empty {
