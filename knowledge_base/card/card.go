@@ -193,12 +193,10 @@ func parse(src []byte) (*parsed, error) {
 }
 
 func invalidUTF8(src []byte) int {
-	for i := 0; i < len(src); {
-		r, n := utf8.DecodeRune(src[i:])
-		if r == utf8.RuneError && n == 1 {
+	for i, r := range string(src) {
+		if r == utf8.RuneError && !bytes.HasPrefix(src[i:], []byte("\ufffd")) {
 			return i
 		}
-		i += n
 	}
 	return -1
 }
@@ -350,11 +348,11 @@ func (c *Card) Validate() error {
 	if err := checkTopic(c.Topic, 0); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"source_task": c.SourceTask,
-		"scope":      c.Scope.Repo + c.Scope.Language + c.Scope.Tool + c.Scope.Version,
-		"provenance": c.Provenance.Task + c.Provenance.Model + c.Provenance.EvidenceHash} {
-		if hasControl(text) {
-			return Errorf(0, "%s holds a line break or control character; write it on one line", name)
+	for _, f := range [][2]string{{"source_task", c.SourceTask},
+		{"scope", c.Scope.Repo + c.Scope.Language + c.Scope.Tool + c.Scope.Version},
+		{"provenance", c.Provenance.Task + c.Provenance.Model + c.Provenance.EvidenceHash}} {
+		if hasControl(f[1]) {
+			return Errorf(0, "%s holds a line break or control character; write it on one line", f[0])
 		}
 	}
 	if err := c.validateLists(); err != nil {
@@ -384,9 +382,9 @@ func (c *Card) checkReadsBack() error {
 }
 
 func (c *Card) validateLists() error {
-	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes,
-		"contradicts": c.Contradicts, "generalizes": c.Generalizes, "provenance.shown": c.Provenance.Shown} {
-		if err := checkList(name, list, 0); err != nil {
+	for _, k := range []keyed{{"tags", c.Tags}, {"supersedes", c.Supersedes}, {"contradicts", c.Contradicts},
+		{"generalizes", c.Generalizes}, {"provenance.shown", c.Provenance.Shown}} {
+		if err := checkList(k.key, k.field.([]string), 0); err != nil {
 			return err
 		}
 	}

@@ -242,6 +242,21 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// Of several faults, each run reports the same one, the first in the order of the fields.
+func TestValidateReportsTheFirstFault(t *testing.T) {
+	for range 50 {
+		c := fullCard()
+		c.Tags, c.Supersedes, c.Contradicts = []string{" "}, []string{" "}, []string{" "}
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "tags has an empty entry") {
+			t.Fatalf("three faulty lists: %v", err)
+		}
+		c.SourceTask, c.Scope.Tool, c.Provenance.Model = "a\nb", "a\nb", "a\nb"
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "source_task holds a line break") {
+			t.Fatalf("three faulty texts: %v", err)
+		}
+	}
+}
+
 // Whatever a pass puts into the fields of a valid card is read back the same.
 func TestCardRoundTripProperty(t *testing.T) {
 	line := rapid.StringMatching(`[ a-zA-Z0-9'":#&*!|>%@{}\[\],?~一-三\-]{1,40}`)
