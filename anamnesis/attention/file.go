@@ -189,10 +189,10 @@ func (r *Row) check() (remedy string, err error) {
 	if r.globs, err = compileGlobs(r.Pattern); err != nil {
 		return "write it like \"gpt-4o*\"", err
 	}
-	for name, n := range map[string]int{"window": r.Window, "eas": r.EAS} {
+	for i, n := range []int{r.Window, r.EAS} {
 		if n <= 0 || n > maxRowTokens {
-			return "write a number of tokens, like 8000", fmt.Errorf("%s is %d, it must be 1 to %d", name, n,
-				maxRowTokens)
+			return "write a number of tokens, like 8000", fmt.Errorf("%s is %d, it must be 1 to %d",
+				[]string{"window", "eas"}[i], n, maxRowTokens)
 		}
 	}
 	if r.EAS > r.Window {

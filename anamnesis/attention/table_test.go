@@ -317,6 +317,17 @@ func many(n int) string {
 	return b.String()
 }
 
+// TestFirstFault: of two wrong numbers in a row, each run names the same one.
+func TestFirstFault(t *testing.T) {
+	text := "version: 1\nrows:\n" + strings.Replace(row("x", "0"), "100000", "0", 1)
+	for range 50 {
+		_, err := LoadTable([]byte("version: 1\n"), Overlay{Name: "my/eas.yaml", Data: []byte(text)})
+		if err == nil || !strings.Contains(err.Error(), "window is 0") {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestTableBounds: what is just as large as it may be is read.
 func TestTableBounds(t *testing.T) {
 	head, large := "version: 1\nrows:\n", strings.Replace(row("x", "10"), "100000", fmt.Sprint(maxRowTokens), 1)
