@@ -63,7 +63,7 @@ func Pairs(r *Request, onPath []bool) []Pair {
 		first, last := between[0], between[len(between)-1]
 		c := cards(r, []note.Card{r.pairCard(&p, between)}, WriterExtractor, "")[0]
 		c.ID = card.NewID("repair", r.Task, strconv.FormatUint(first.end, 10))
-		c.Provenance.JumpOp = 0
+		c.Provenance.JumpOp = 0 // no jump left these operations
 		c.Provenance.Ranges = []card.Range{{First: first.seq, Last: last.end}}
 		outside := func(o op.Op) bool { return o.Seq < first.seq || o.Seq > last.end }
 		c.Provenance.EvidenceHash = EvidenceHash(slices.DeleteFunc(slices.Clone(r.Ops), outside))

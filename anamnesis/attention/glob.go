@@ -3,7 +3,6 @@ package attention
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 )
 
@@ -18,10 +17,6 @@ type glob struct {
 	weight  int    // literal characters: the more, the more specific
 }
 
-func (g glob) match(name string) bool {
-	ok, _ := path.Match(g.pattern, name) // the pattern was checked when it was compiled
-	return ok
-}
 
 // compileGlobs checks a pattern and expands its braces.
 func compileGlobs(pattern string) ([]glob, error) {
@@ -56,6 +51,7 @@ func expandBraces(pattern string) (out []string, err error) {
 	case !closed || strings.Contains(inner, "{"):
 		return nil, errors.New("{ without }, or braces within braces")
 	}
+	// The limit below holds for the tails as well, so that a pattern of many braces fails before it grows.
 	tails, err := expandBraces(tail)
 	if err != nil {
 		return nil, err

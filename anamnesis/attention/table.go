@@ -4,6 +4,7 @@ package attention
 
 import (
 	"fmt"
+	"path"
 
 	"anamnesis/anamnesis/tokens"
 )
@@ -105,7 +106,7 @@ func (t *Table) lookup(model string) EAS {
 	for i := range t.rows {
 		for _, g := range t.rows[i].globs {
 			covers, older := t.rows[i].covers(g, names)
-			if covers && g.weight >= bestWeight {
+			if covers && g.weight >= bestWeight { // the rows of overlays come later, and win
 				best, bestWeight = i, g.weight
 			}
 			if older {
@@ -132,7 +133,7 @@ func (t *Table) lookup(model string) EAS {
 // it matches one whose version is newer than what the row measured.
 func (r *Row) covers(g glob, names []string) (covers, older bool) {
 	for _, name := range names {
-		if g.match(name) {
+		if ok, _ := path.Match(g.pattern, name); ok { // compileGlobs admits no bad pattern
 			before := r.measuredBefore(g, name)
 			covers, older = covers || !before, older || before
 		}

@@ -27,6 +27,7 @@ func runnerName(words []string) string {
 		return ""
 	}
 	name := path.Base(words[0])
+	// A launcher has one word or two (npx, poetry run). What it runs is named by the same rules.
 	for n := 1; n <= min(2, len(words)); n++ {
 		if launcher().MatchString(strings.Join(words[:n], " ")) {
 			if inner := runnerName(words[n:]); inner != "" {

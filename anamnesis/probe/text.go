@@ -46,6 +46,7 @@ func Build(seed uint64, length, index int, count func(string) int) Item {
 	facts, words := Facts(), wordLists()
 	it := Item{System: strings.TrimSpace(systemPrompt)}
 	var clues, questions []string
+	// Most of the people are in no question, so that a name guessed from the text is rarely right.
 	order := rng.Perm(len(words["names"]))
 	for i, at := range rng.Perm(len(facts))[:peopleInText] {
 		name := words["names"][order[i]]
@@ -67,6 +68,7 @@ func Build(seed uint64, length, index int, count func(string) int) Item {
 		}
 		sentences = append(sentences, next)
 	}
+	// The clues are counted before the filler, so that all of them fit whatever the length. Each gets any place.
 	for _, c := range clues {
 		sentences = slices.Insert(sentences, rng.IntN(len(sentences)+1), c)
 	}

@@ -127,7 +127,7 @@ func findRise(samples []sample) (rise, bool) {
 			best = r
 		}
 	}
-	best.p = min(1, best.p*float64(tried))
+	best.p = min(1, best.p*float64(tried)) // Bonferroni's correction: each cut is another chance of an accident
 	return best, best.cut > 0 && best.p < significance && best.above.share() >= minRatio*best.below.share()
 }
 

@@ -42,6 +42,7 @@ func Hidden(line string) string {
 // hidden judges one node of the tree.
 func hidden(n syntax.Node) string {
 	switch n := n.(type) {
+	// These run nothing but the commands within them, which Parse returns.
 	case nil, *syntax.File, *syntax.Stmt, *syntax.Comment, *syntax.CallExpr, *syntax.Word, *syntax.Lit,
 		*syntax.SglQuoted, *syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.Subshell,
 		*syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.CaseItem,
@@ -73,7 +74,7 @@ func hidden(n syntax.Node) string {
 		return "a test in [[ ]]"
 	case *syntax.CoprocClause:
 		return "a coprocess"
-	default:
+	default: // a later version of the parser may have nodes that run something
 		return "syntax that is not looked into"
 	}
 	return ""

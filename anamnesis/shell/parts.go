@@ -62,9 +62,11 @@ func mark(marks map[*syntax.Stmt]Part, cmd syntax.Command, p Part) (joins bool) 
 			marks[st] = p
 		}
 	}
+	// Commands of a condition or a loop may not run, or run again, so the line's status says nothing of them.
 	unsure := Part{Covered: true, Later: true}
 	switch c := cmd.(type) {
 	case *syntax.BinaryCmd:
+		// A pipeline has the status of its last command. After &&, success means that both sides succeeded.
 		pipes := c.Op == syntax.Pipe || c.Op == syntax.PipeAll
 		marks[c.X] = Part{Piped: p.Piped, Covered: p.Covered || pipes || c.Op == syntax.OrStmt, Later: p.Later}
 		marks[c.Y] = Part{Piped: pipes, Covered: p.Covered || c.Op == syntax.OrStmt, Later: p.Later}

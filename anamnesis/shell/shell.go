@@ -66,6 +66,7 @@ func sequence(line string) (simple [][]string, ok bool) {
 	if err != nil {
 		return nil, false
 	}
+	// Parse lists the commands of a line without its structure, so the structure is checked before.
 	ok = true
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
