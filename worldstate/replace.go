@@ -37,6 +37,7 @@ func (w *World) Replace(ctx context.Context, id ID, content map[string][]byte) (
 		}
 		entries = append(entries, made)
 	}
+	// The copy keeps was's facts about the world (skips, rules, secrets). It is no step, and so has no step's name.
 	c := *was
 	c.Parents, c.Time, c.Step, c.Trailers, c.Message = []gitfmt.Hash{was.Id}, w.opts.Now(), "", nil, "merged"
 	if c.Tree, err = w.storeTrees(tree.NewListing(entries), pack); err != nil {

@@ -239,6 +239,7 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	if len(p.Options.Paths) == 0 {
 		return target.Id, nil
 	}
+	// Nothing moves, or there was no earlier snapshot: later edits count from the one that was just saved.
 	if len(p.Actions) == 0 || p.Base == "" {
 		return source, nil
 	}
@@ -263,6 +264,7 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	}
 	c := *b
 	c.Tree, c.Parents, c.Time, c.Trailers = tree, []gitfmt.Hash{source}, w.opts.Now(), nil
+	// A path may have been restored as a secret of the target, and must stay one.
 	c.Secrets = slices.Compact(slices.Sorted(slices.Values(slices.Concat(b.Secrets, target.Secrets))))
 	c.Message = fmt.Sprintf("base after restoring %d paths of %s", len(p.Actions), gitfmt.Short(p.Target))
 	if err := addCommit(pack, &c); err != nil {

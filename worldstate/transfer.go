@@ -88,10 +88,11 @@ func (e *exporter) tree(h, base gitfmt.Hash, path string) error {
 		was, at := have[it.Name], filepath.Join(path, it.Name)
 		switch {
 		case it.Mode == gitfmt.TreeMode:
-			if was.Mode != gitfmt.TreeMode {
+			if was.Mode != gitfmt.TreeMode { // a file had the name, so there is no tree to compare with
 				was.Hash = gitfmt.Hash{}
 			}
 			err = e.tree(it.Hash, was.Hash, at)
+		// A gitlink names a commit of a user's repository, which is not in the store.
 		case it.Hash != was.Hash && it.Mode != gitfmt.GitlinkMode:
 			err = e.copy(gitfmt.BlobObject, it.Hash, at)
 		}
@@ -118,6 +119,7 @@ func Import(ctx context.Context, store, task, packs string, ids []ID) error {
 		return err
 	}
 	defer end()
+	// The objects come before the refs: a ref must not name a snapshot that the store lacks.
 	if err := w.objects.Absorb(packs, &w.packs); err != nil {
 		return fmt.Errorf("import snapshots: %w", err)
 	}
@@ -144,7 +146,7 @@ func (w *World) name(id ID, task string) error {
 			return err
 		}
 	}
-	w.opts.Task, _, _ = strings.Cut(c.Step, "@")
+	w.opts.Task, _, _ = strings.Cut(c.Step, "@") // moveTip removes refs of this task only
 	set := make(map[string]gitfmt.Hash)
 	if err := w.moveTip(set, parent, c); err != nil {
 		return err

@@ -143,23 +143,17 @@ func (s *Side) gitMode() string {
 // byte over 0x7f.
 func quoteGit(path string) string {
 	var s strings.Builder
-	odd := false
-	for i := 0; i < len(path); i++ {
-		c := path[i]
-		if j := strings.IndexByte("\a\b\t\n\v\f\r\"\\", c); j >= 0 {
-			odd = true
-			s.WriteByte('\\')
-			s.WriteByte(`abtnvfr"\`[j])
-			continue
-		}
-		if c < 0x20 || c >= 0x7f {
-			odd = true
+	for _, c := range []byte(path) {
+		switch j := strings.IndexByte("\a\b\t\n\v\f\r\"\\", c); {
+		case j >= 0:
+			s.WriteString(`\` + `abtnvfr"\`[j:j+1])
+		case c < 0x20 || c >= 0x7f:
 			fmt.Fprintf(&s, `\%03o`, c)
-			continue
+		default:
+			s.WriteByte(c)
 		}
-		s.WriteByte(c)
 	}
-	if !odd {
+	if s.Len() == len(path) { // an escape is longer than its byte
 		return path
 	}
 	return `"` + s.String() + `"`

@@ -109,6 +109,7 @@ func (g *collector) run(ctx context.Context) error {
 		err = g.locked(ctx, func() error {
 			g.s.Sweep()
 			g.refStore.Sweep()
+			// A killed collection left it: Run holds the lock that admits one collection at a time.
 			if err := errors.Join(os.RemoveAll(g.s.CollectDir()), os.Mkdir(g.s.CollectDir(), 0o700)); err != nil {
 				return err
 			}

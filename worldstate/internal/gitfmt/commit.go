@@ -75,6 +75,7 @@ func (c *Commit) Encode() []byte {
 	if c.Partial {
 		fmt.Fprintf(&b, "%s: false\n", trailerComplete)
 	}
+	// Quoted as ASCII, a name of any bytes is one line of text, and no name can begin another trailer.
 	for _, s := range c.Skips {
 		fmt.Fprintf(&b, "%s: %+q %+q\n", trailerSkip, s.Path, s.Reason)
 	}
@@ -87,7 +88,7 @@ func (c *Commit) Encode() []byte {
 		fmt.Fprintf(&b, "%s: %+q\n", trailerSecret, path)
 	}
 	for _, u := range c.Unstored {
-		fmt.Fprintf(&b, "%s: %s %s\n", trailerUnstored, strconv.QuoteToASCII(u.Path), strconv.QuoteToASCII(u.Reason))
+		fmt.Fprintf(&b, "%s: %+q %+q\n", trailerUnstored, u.Path, u.Reason)
 	}
 	for _, t := range c.Trailers {
 		fmt.Fprintf(&b, "%s: %s\n", t[0], t[1])

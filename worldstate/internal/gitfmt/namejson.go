@@ -20,7 +20,7 @@ func MarshalNames(plain any) ([]byte, error) {
 	if err := enc.Encode(plain); err != nil {
 		return nil, err
 	}
-	out := bytes.TrimSuffix(b.Bytes(), []byte("}\n"))
+	out := bytes.TrimSuffix(b.Bytes(), []byte("}\n")) // open, so that fields can follow
 	var err error
 	fields := reflect.ValueOf(plain).Elem()
 	for i := range fields.NumField() {
@@ -29,7 +29,7 @@ func MarshalNames(plain any) ([]byte, error) {
 		switch key {
 		case "path", "from", "dir":
 			if name := fields.Field(i).String(); !utf8.ValidString(name) {
-				exact = []byte(name)
+				exact = []byte(name) // JSON holds bytes as base64
 			}
 		case "write", "delete", "written", "deleted":
 			list := make(map[int][]byte)

@@ -145,9 +145,9 @@ func (v *Visitor) walk(ctx context.Context, s *objects.Store, h gitfmt.Hash, pat
 	for _, it := range items {
 		p := fsys.Join(path, it.Name)
 		switch it.Mode {
-		case "40000":
+		case gitfmt.TreeMode:
 			err = v.walk(ctx, s, it.Hash, p, depth+1)
-		case gitfmt.GitlinkMode:
+		case gitfmt.GitlinkMode: // a commit of another repository
 		default:
 			err = v.Blob(it.Hash, p)
 		}

@@ -44,7 +44,7 @@ func SmallPacks(sizes []int64) int {
 
 // Consolidate merges small packs if there are too many. The caller holds the store's lock.
 func (s *Store) Consolidate(ctx context.Context, pool *Pool, hook func(string)) error {
-	if len(s.AllPacks()) <= s.MaxPacks {
+	if len(s.AllPacks()) <= s.MaxPacks { // before OurPacks, which reads a file beside each pack
 		return nil
 	}
 	packs, err := s.OurPacks()

@@ -77,17 +77,12 @@ func (p *Writer) compressor(w io.Writer) *zlib.Writer {
 	return z
 }
 
-// Holds reports whether the pack already has the object.
-func (p *Writer) Holds(h gitfmt.Hash) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, ok := p.seen[h]
-	return ok
-}
-
 // Add stores an object; h is its id.
 func (p *Writer) Add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
-	if p.Holds(h) {
+	p.mu.Lock()
+	_, twice := p.seen[h]
+	p.mu.Unlock()
+	if twice { // write checks again; here it saves the compression
 		return nil
 	}
 	buf := p.pool.entry()

@@ -78,6 +78,7 @@ func (p *planner) decide(path string, now, want tree.State) {
 	}
 	skip, skipped := skipAbove(p.Target.Skips, path)
 	overLimit := skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge)
+	// That the target lacks a path means removal only if its scan could have listed the path.
 	switch {
 	case p.Track.IsExcluded(path):
 	case want.Absent() && skipped && overLimit:

@@ -149,6 +149,7 @@ func DecodeJournal(data []byte) (*Journal, error) {
 			j.Actions = append(j.Actions, a)
 		}
 	}
+	// This finds all that the switch accepts and Encode does not write: unknown keys, another order, a torn end.
 	if !bytes.Equal(j.Encode(), data) {
 		return nil, errors.New("damaged, or in an unknown format")
 	}

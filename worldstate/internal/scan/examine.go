@@ -29,17 +29,15 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 		return
 	}
 	onlyTracked := false
-	secret := st.IsRegular() && !v.tracked && v.s.isSecret(name)
-	if secret {
-		defer func() { v.s.setSecret(fsys.Join(v.path, name), secret) }()
-	}
 	switch {
-	case secret:
+	// First, and at each scan: the size decides as well as the rules, and it may have changed under the same rules.
+	case st.IsRegular() && !v.tracked && v.s.isSecret(name):
 		path := fsys.Join(v.path, name)
-		ignored := v.chain.Ignored(path, false) && !v.tracks(path)
-		if secret = ignored && st.Size <= MaxSecretBytes; ignored && !secret {
+		if ignored := v.chain.Ignored(path, false) && !v.tracks(path); ignored && st.Size > MaxSecretBytes {
 			v.leaveOut(o, tree.Other{Name: name})
 			return
+		} else if ignored {
+			v.s.addSecret(path)
 		}
 	// Under the rules of the previous scan a name is in or out as it was, unless its being a directory changed.
 	case v.same && at >= 0 && v.prev.Items[at].IsDir() == st.IsDir():
@@ -224,7 +222,10 @@ func (v *visit) readRules(has bool) {
 	if has && !v.tracked {
 		v.readRulesFile()
 	}
-	own := v.ownExcludes()
+	var own []ignore.Pattern
+	if v.nest != nil && v.nestAt == v.path { // the directory is the top of a repository
+		own = v.nest.Excludes()
+	}
 	if len(own) > 0 { // first, since those of the file take precedence
 		v.seen.Rules = ignore.Rules{Base: v.path, Patterns: append(own, v.seen.Rules.Patterns...)}
 	}

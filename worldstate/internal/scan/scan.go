@@ -221,13 +221,9 @@ func (s *scanner) isSecret(name string) bool {
 	})
 }
 
-// setSecret records whether a path is listed for its name.
-func (s *scanner) setSecret(path string, is bool) {
+// addSecret records a path that is listed for its name.
+func (s *scanner) addSecret(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if is {
-		s.secrets[path] = true
-	} else {
-		delete(s.secrets, path)
-	}
+	s.secrets[path] = true
 }

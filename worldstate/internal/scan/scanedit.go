@@ -54,7 +54,7 @@ func (v *visit) seal() *tree.Node {
 	items := v.apply()
 	seen := v.seen // a node that pointed into the visit would keep every earlier scan in memory
 	made := tree.Seal(items, &seen)
-	if n != nil && n.Tree == made.Tree {
+	if n != nil && n.Tree == made.Tree { // the same id: the same trees beneath, stored or not as before
 		made.Held = n.Held
 	}
 	return made
@@ -69,6 +69,7 @@ func (v *visit) apply() []tree.Item {
 	if v.prev != nil {
 		was, sights, others = v.prev.Items, v.prev.Seen.Items, v.prev.Seen.Others
 	}
+	// All lists are sorted by name, so one pass merges them. A name may move between items and others.
 	items := make([]tree.Item, 0, len(was)+len(v.edits))
 	v.seen.Items = make([]fsys.Sight, 0, len(was)+len(v.edits))
 	i, j := 0, 0

@@ -39,7 +39,7 @@ const maxUnstored = 100
 // gather collects skips, notes and frozen rules from the nodes.
 func (sc *Scanned) gather(secrets map[string]bool) {
 	for path := range secrets {
-		if !sc.At(path).Absent() {
+		if !sc.At(path).Absent() { // otherwise it could not be read, or is over the limit
 			sc.Secrets = append(sc.Secrets, path)
 		}
 	}
@@ -63,7 +63,7 @@ func (sc *Scanned) gather(secrets map[string]bool) {
 }
 
 func (sc *Scanned) gatherIn(path string, n *tree.Node) bool {
-	if n.Seen == nil || n.Sum.Said == 0 {
+	if n.Seen == nil || n.Sum.Said == 0 { // nothing beneath has anything to report
 		return false
 	}
 	if n.Seen.Fault != "" {

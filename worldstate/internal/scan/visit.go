@@ -197,14 +197,6 @@ func (v *visit) setRepository(has bool) {
 	}
 }
 
-// ownExcludes returns the excludes of the repository whose top is this directory.
-func (v *visit) ownExcludes() []ignore.Pattern {
-	if v.nest == nil || v.nestAt != v.path {
-		return nil
-	}
-	return v.nest.Excludes()
-}
-
 // tracks reports whether the user's index, or that of the nearest nested repository, lists a
 // path.
 func (v *visit) tracks(path string) bool {

@@ -86,7 +86,7 @@ func encodeManifest(l *Listing) []byte {
 	if len(lines) == 0 && usual == gitModes() {
 		return nil
 	}
-	slices.Sort(lines)
+	slices.Sort(lines) // equal worlds need equal bytes, since the manifest is part of the world's id
 	return []byte(strings.Join(append([]string{usual.head()}, lines...), "\n") + "\n")
 }
 
