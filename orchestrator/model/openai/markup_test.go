@@ -122,6 +122,8 @@ func TestAcceptedSchema(t *testing.T) {
 		{"a reference", `{"type":"object","$defs":{"p":{"type":"array"}},"properties":{"a":{"$ref":"#/$defs/p"}}}`, `{"properties":{"a":{"items":{"type":"string"},"type":"array"}},"type":"object"}`},
 		{"a reference to a reference", `{"type":"object","$defs":{"p":{"$ref":"#/$defs/q"},"q":{"type":"integer"}},"properties":{"a":{"$ref":"#/$defs/p"}}}`, `{"properties":{"a":{"type":"integer"}},"type":"object"}`},
 		{"references to each other", `{"type":"object","$defs":{"p":{"$ref":"#/$defs/q"},"q":{"$ref":"#/$defs/p"}},"properties":{"a":{"$ref":"#/$defs/p"}}}`, `{"properties":{"a":{"type":"object"}},"type":"object"}`},
+		{"a reference at the top", `{"$ref":"#/definitions/p","definitions":{"p":{"anyOf":[{"properties":{"a":{"type":"string"}}}]}}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`},
+		{"references as alternatives", `{"type":"object","$defs":{"p":{"properties":{"a":{"type":"string"}},"required":["a"]}},"oneOf":[{"$ref":"#/$defs/p"}]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
 		{"required twice", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"anyOf":[{"required":["a"]}]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
 		{"required without a property", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
 		{"not an object at all", `[1]`, `{"type":"object","properties":{}}`},

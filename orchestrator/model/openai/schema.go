@@ -27,8 +27,9 @@ func acceptedSchema(schema json.RawMessage) (accepted json.RawMessage, changed b
 			maps.Copy(definitions, d)
 		}
 	}
+	follow(top, definitions, 0)
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
-		mergeAlternatives(top, key)
+		mergeAlternatives(top, key, definitions)
 	}
 	for _, key := range [...]string{"$schema", "$id", "$defs", "definitions", "enum", "not", "const", "if",
 		"then", "else"} {
@@ -48,7 +49,7 @@ func acceptedSchema(schema json.RawMessage) (accepted json.RawMessage, changed b
 
 // mergeAlternatives makes one object of the alternatives of a schema: all their properties; required is
 // what all require, or for allOf what any does.
-func mergeAlternatives(top map[string]any, key string) {
+func mergeAlternatives(top map[string]any, key string, definitions map[string]any) {
 	list, ok := top[key].([]any)
 	if !ok {
 		return
@@ -64,6 +65,7 @@ func mergeAlternatives(top map[string]any, key string) {
 		if !ok {
 			continue
 		}
+		follow(o, definitions, 0)
 		if p, ok := o["properties"].(map[string]any); ok {
 			for k, v := range p {
 				if _, ok := properties[k]; !ok {
@@ -91,9 +93,9 @@ func mergeAlternatives(top map[string]any, key string) {
 // maxSchemaDepth bounds how deep references are followed: a schema may refer to itself.
 const maxSchemaDepth = 8
 
-// acceptNested writes the schemas inside a schema in the accepted form.
-func acceptNested(s, definitions map[string]any, depth int) {
-	// A definition may itself be a reference. Each step counts as a level, since two can refer to each other.
+// follow puts what a schema refers to in place of its reference, and returns the depth then. A definition may itself be
+// a reference. Each step counts as a level, since two can refer to each other.
+func follow(s, definitions map[string]any, depth int) int {
 	for ref, ok := s["$ref"].(string); ok; ref, ok = s["$ref"].(string) {
 		delete(s, "$ref")
 		name := ref[strings.LastIndexByte(ref, '/')+1:]
@@ -104,6 +106,12 @@ func acceptNested(s, definitions map[string]any, depth int) {
 			s["type"] = "object"
 		}
 	}
+	return depth
+}
+
+// acceptNested writes the schemas inside a schema in the accepted form.
+func acceptNested(s, definitions map[string]any, depth int) {
+	depth = follow(s, definitions, depth)
 	if types, ok := s["type"].([]any); ok {
 		types = slices.DeleteFunc(types, func(t any) bool { return t == "null" })
 		if delete(s, "type"); len(types) > 0 {
