@@ -78,6 +78,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 func root(h taskdir.Home, agent sessions.Agent, e head) string {
 	dir, err := session.RealDir(e.Cwd)
 	if began := beganIn(h, agent, e.SessionID); began != "" {
+		// A directory above the missing one is not where that was moved to.
 		_, gone := os.Stat(began)
 		if err != nil || !errors.Is(gone, os.ErrNotExist) || strings.HasPrefix(began, dir+"/") {
 			return began

@@ -244,6 +244,7 @@ func (w *stream) step(ctx context.Context, s *sessions.Session, i int) error {
 	var results []op.Body
 	for n, c := range st.Calls {
 		id := cmp.Or(c.ID, fmt.Sprintf("call_%d", n))
+		// A result names its call by the id, which must therefore be unique in the reply.
 		if slices.ContainsFunc(reply.Calls, func(o op.Call) bool { return o.ID == id }) {
 			id = fmt.Sprintf("%s_%d", id, n)
 		}

@@ -169,6 +169,7 @@ func (p *place) drain(ctx context.Context) error {
 			}
 			e.Model = e.model()
 			if err = p.open(ctx, task, e); err != nil {
+				// The session's later events wait, too, since they are recorded in order.
 				failed, waiting[task] = errors.Join(failed, err), true
 				clear(p.tasks) // its stream may be damaged
 				continue

@@ -49,6 +49,7 @@ func Search(
 	case len(names) > maxSearched:
 		return nil, session.Usagef("eas reflect: search: %d models, at most %d at once", len(names), maxSearched)
 	}
+	// A figure becomes a row of the table, whose pattern is the model's name: it may have no sign of a pattern.
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "*{},") || strings.ContainsFunc(name, unicode.IsSpace) {
 			return nil, session.Usagef("eas reflect: search %q: want one model's name, such as gpt-4o", name)

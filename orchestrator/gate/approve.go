@@ -51,6 +51,7 @@ func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 	if !facts[0].ReadOnly {
 		facts[0].Autorun = g.autorun(c.Name, line, c.Spec.Edits, c.Input)
 	}
+	// The network is decided on like a tool of its own: what allows the command does not allow that.
 	if c.Env.Sandbox.HoldsNetwork() && string(arg(c.Input, c.Spec.Network)) == "true" {
 		facts = append(facts, approval.Facts{Tool: approval.Network})
 	}
@@ -221,6 +222,7 @@ func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) 
 	}
 	// What the user answers is recorded also where the task is being stopped meanwhile.
 	keep := context.WithoutCancel(ctx)
+	// What changes in the directory while the user is asked is the user's.
 	if err := g.place.BeforeWait(keep); err != nil {
 		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
 	}

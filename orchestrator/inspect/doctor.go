@@ -152,7 +152,7 @@ func (x *examination) readOpened(r *opstream.Reader) {
 		return
 	}
 	if st, err := taskdir.ReadState(x.h, x.id); err == nil {
-		x.opened = &st.Opened
+		x.opened = &st.Opened // in the directory that a later operation may have named
 	}
 	x.store = x.h.StoreOf(x.opened)
 }
@@ -240,7 +240,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		if ctx.Err() != nil {
 			return fmt.Errorf("examine %s: %w", x.id, ctx.Err())
 		}
-		if wanted[rec.Seq-1] {
+		if wanted[rec.Seq-1] { // a line has the hash of the line before it
 			x.hashes[rec.Seq-1] = fmt.Sprintf("%x", rec.Prev)
 		}
 		x.last = rec.Seq

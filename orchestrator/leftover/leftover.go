@@ -93,6 +93,7 @@ func (l *Leftovers) adoptSubagents(ctx context.Context) error {
 		if begun || !open.Called || op.Acts(open.Name) != op.Delegates {
 			continue
 		}
+		// Which number it got depends on the other calls of the reply, and on the names that were free.
 		for n := range maxSubagentsSought {
 			id := taskdir.SubagentID(l.ID, first+n)
 			if _, err := os.Lstat(l.Home.Task(id)); err != nil {
@@ -168,6 +169,7 @@ func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) e
 		return err
 	}
 	for _, c := range calls {
+		// Before the result is recorded: nothing looks for the files of a call that has one.
 		if err := file.RemoveLeftover(root, c.Call); err != nil {
 			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
 		}

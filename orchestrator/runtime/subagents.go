@@ -187,6 +187,7 @@ func (w *working) resume(ctx context.Context) error {
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
+	// The step under way is on no path yet.
 	case !st.Steps.OnPath(c.Step, st.Current) && c.Step != st.Steps.Next():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
 	case !t.opts.family.reserve(c.Task):

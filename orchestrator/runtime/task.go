@@ -42,9 +42,6 @@ import (
 var (
 	// ErrTaskExists: a task of that name has been created meanwhile.
 	ErrTaskExists = errors.New("task exists")
-)
-
-var (
 	// ErrSecretName: a name that would be recorded holds a secret.
 	ErrSecretName = errors.New("a name holds a secret")
 	// ErrNotText: a directory's path is not UTF-8, and would be recorded as another.

@@ -59,6 +59,7 @@ func path(h taskdir.Home) string { return filepath.Join(h.State, "search.db") }
 
 // Remove removes the index, which the next search builds again: without the texts of tasks that were deleted.
 func Remove(h taskdir.Home) (err error) {
+	// The journal goes first: SQLite would apply one that is left alone to the next index of this name.
 	for _, ending := range []string{"-journal", ""} {
 		if failed := os.Remove(path(h) + ending); !errors.Is(failed, os.ErrNotExist) {
 			err = errors.Join(err, failed)
@@ -68,6 +69,7 @@ func Remove(h taskdir.Home) (err error) {
 }
 
 func open(ctx context.Context, h taskdir.Home) (*index, error) {
+	// SQLite would create the file with mode 0644.
 	f, err := os.OpenFile(path(h), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func connect(ctx context.Context, h taskdir.Home, name string) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1)
+	db.SetMaxOpenConns(1) // each connection to a database in memory would have one of its own
 	x := &index{h, db}
 	err = x.change(ctx, func(tx *sql.Tx) (err error) {
 		var v int

@@ -88,6 +88,7 @@ func arguments(name, args string) string {
 		return name + " " + args
 	}
 	main := op.MainArgs(name)
+	// For other arguments Index returns -1, the largest number as uint, so that they come last.
 	keys := slices.SortedFunc(maps.Keys(values), func(a, b string) int {
 		return cmp.Or(cmp.Compare(uint(slices.Index(main, a)), uint(slices.Index(main, b))), strings.Compare(a, b))
 	})

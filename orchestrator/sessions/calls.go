@@ -324,6 +324,7 @@ func (c *Call) patched(dir, patch string) any {
 			old = append(old, line[1:])
 		case strings.HasPrefix(line, "+"):
 			now = append(now, line[1:])
+		// A kept line is between two edits, and in neither.
 		case strings.HasPrefix(line, " ") && len(old)+len(now) > 0:
 			flush()
 		}

@@ -108,7 +108,7 @@ func (r *geminiReader) line(raw []byte, l *geminiLine) error {
 			r.put(&l.Set.Messages[i])
 		}
 	case l.RewindTo != "":
-		if i, ok := r.at[l.RewindTo]; ok {
+		if i, ok := r.at[l.RewindTo]; ok { // this message is taken back, too: the next one continues the one before it
 			r.next = i - 1
 		}
 	case l.ID != "":

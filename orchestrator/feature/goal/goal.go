@@ -178,6 +178,7 @@ func (c *Checker) run(ctx context.Context, command, earlier string, longest time
 	if ok && err == nil && res.Exit == nil { // the copy could not be mounted
 		check.inWorld = quote.CutBytes(res.Text, 300)
 	}
+	// An earlier state exists only as a copy: without one it cannot be checked.
 	if check.inWorld != "" && earlier == "" {
 		env.Sandbox = box
 		res, err = run.Run(ctx, env, exec)

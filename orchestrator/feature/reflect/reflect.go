@@ -192,6 +192,7 @@ func ask(ctx context.Context, m model.Model, src record, r request) (result, err
 		res.Usage = res.Usage.Plus(reply.Usage)
 		messages = append(messages, reply.Message())
 		if len(reply.Calls) > 0 {
+			// Each call gets a result, also one too many: providers refuse a history without it.
 			for _, c := range reply.Calls {
 				text := fmt.Sprintf("Not looked up: %d look-ups are the most. Reply with the JSON object.", maxLookups)
 				if len(res.Looked) < maxLookups {

@@ -145,7 +145,7 @@ func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	if a.Background && env.Jobs == nil {
 		return tool.Errorf("Task was not run: there is nothing to run it in the background."), nil
 	}
-	if !a.Background {
+	if !a.Background { // in the background it works on after this call, whose progress it would show
 		start.Progress = env.Progress
 	}
 	sub, err := t.begin.Begin(ctx, start)

@@ -109,6 +109,7 @@ func tuningOf(path, name string) (t Tuning, err error) {
 		return t, fmt.Errorf("%s: %s: %w", path, TuningKey, err)
 	}
 	for _, row := range rows {
+		// In a pattern * fits no slash, but alone it stands for every model.
 		if ok, err := doublestar.Match(row.Match, name); err != nil || !ok && row.Match != "*" {
 			continue
 		}

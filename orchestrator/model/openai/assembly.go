@@ -203,7 +203,7 @@ func (a *assembly) reply(r model.Request) model.Reply {
 	read := reading{text: a.sieve.raw.String()}
 	if a.parts == nil {
 		tools := r.Tools
-		if len(a.calls) > 0 {
+		if len(a.calls) > 0 { // the server reads its model's calls: what looks like one in the text is text
 			tools = nil
 		}
 		read = readMarkup(read.text, tools)
@@ -221,7 +221,7 @@ func (a *assembly) reply(r model.Request) model.Reply {
 		Model:     a.model,
 		Extra:     a.extra.fields(),
 	}
-	out.Repairs = a.repairs
+	out.Repairs = a.repairs // after finished, which adds to them
 	if a.odd {
 		if out.Extra == nil {
 			out.Extra = make(map[string]json.RawMessage)

@@ -316,7 +316,7 @@ func beginning(s string, words []string) bool {
 
 // unfinished returns how many bytes at the end of s may be the beginning of one of the words.
 func unfinished(s string, words []string) int {
-	for n := min(len(s), len("<minimax:tool_call")); n > 0; n-- {
+	for n := min(len(s), len("<minimax:tool_call")); n > 0; n-- { // the longest of all words
 		if beginning(s[len(s)-n:], words) {
 			return n
 		}

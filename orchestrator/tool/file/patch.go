@@ -55,7 +55,7 @@ func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	named := make(map[string]bool)
 	for _, c := range changes {
 		p, err := f.plan(env, c)
-		if p != nil {
+		if p != nil { // also one that failed: it has the file's directory open
 			all = append(all, p)
 		}
 		if err == nil {
@@ -65,6 +65,7 @@ func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 			return tool.Errorf("PatchFile: %v. Nothing was written.", err), nil
 		}
 	}
+	// All changes fit. One that fails now may have been made in part, and is undone with those before it.
 	for i, p := range all {
 		if err := p.write(); err != nil {
 			return tool.Errorf("PatchFile: %v. %s", err, undo(env, all[:i+1])), nil
@@ -189,6 +190,7 @@ func (p *planned) write() error {
 	switch {
 	case p.kind == remove:
 		return p.target.remove()
+	// A move writes the new file before it removes the old one: a crash in between leaves both.
 	case p.dest != nil:
 		if err := p.dest.replace([]byte(p.after)); err != nil {
 			return err

@@ -174,6 +174,7 @@ func apply(text string, edits []edit) (string, int, error) {
 				"set replace_all", which, n, places(text, forms))
 		}
 		for _, f := range forms {
+			// The size is checked before the text is made: many matches could make gigabytes of a small file.
 			if grown := len(text) + strings.Count(text, f.Old)*(len(f.New)-len(f.Old)); grown > MaxEditBytes {
 				return "", 0, fmt.Errorf("%s: the file would become %d bytes, at most %d are allowed", which,
 					grown, MaxEditBytes)

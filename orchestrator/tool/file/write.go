@@ -107,6 +107,7 @@ func locateWritable(env *tool.Env, name string, parents tool.Parents) (*target, 
 // if possible, owner stay. The file must be unchanged since it was located.
 func (t *target) replace(data []byte) (err error) {
 	temp := tempPrefix + ulid.Make().String()
+	// What replaces a file is readable by its owner only until it has the mode of the old one, which may be private.
 	perm := fs.FileMode(0o666)
 	if t.info != nil {
 		perm = 0o600
@@ -126,6 +127,7 @@ func (t *target) replace(data []byte) (err error) {
 		return err
 	}
 	if t.info != nil {
+		// The owner comes before the mode: the kernel clears the set-user-id bits when the owner changes.
 		st, ok := t.info.Sys().(*syscall.Stat_t)
 		if ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
 			_ = f.Chown(int(st.Uid), int(st.Gid)) // if that fails, the new owner stays, as with any editor
@@ -141,6 +143,7 @@ func (t *target) replace(data []byte) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
+	// As late as possible: what another program writes between this check and the rename is lost.
 	if err := t.unchanged(); err != nil {
 		return err
 	}

@@ -183,6 +183,7 @@ func (s *scan) readable(files []found) []found {
 	for i, f := range files {
 		infos[i] = f.info
 	}
+	// All at once: the search for the other names of files has one time limit.
 	stray := s.env.Stray(infos...)
 	kept := make([]found, 0, len(files))
 	for i, f := range files {

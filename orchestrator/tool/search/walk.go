@@ -72,7 +72,8 @@ func (w *walker) walk(ctx context.Context) error {
 	}
 	var rules ignore.Chain
 	if !w.ignored {
-		// The rules of the parent directories apply, too.
+		// The rules of the parent directories apply, too. Of rules that fit, git lets the last one decide, so that
+		// info/exclude comes first and the nearest .gitignore last.
 		rules = w.rules(nil, ".git/info/exclude", ".")
 		above := "."
 		if rel != "." {

@@ -88,6 +88,7 @@ func (f fetch) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 		case limit.Err() != nil:
 			err = fmt.Errorf("no complete answer within %v", FetchTimeout)
 		}
+		// An HTTP error can quote what the server sent, so that it counts as text from the network.
 		return tool.Errorf("FetchURL: %s: %v.", short(target), plainError(err)).FromNetwork(), nil
 	}
 	secrets := env.Redaction()
@@ -226,7 +227,7 @@ func (p *page) text(whole bool, redact func(string) string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read its characters: %w", err)
 	}
-	decoded, err := io.ReadAll(io.LimitReader(in, 4*MaxBodyBytes))
+	decoded, err := io.ReadAll(io.LimitReader(in, 4*MaxBodyBytes)) // a byte becomes at most 3 of UTF-8
 	if err != nil {
 		return "", fmt.Errorf("read its characters: %w", err)
 	}
