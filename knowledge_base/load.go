@@ -51,8 +51,10 @@ func (c *contents) opposing(id string) []string {
 
 // load reads the files into memory, except those unchanged since known, which is keyed
 // by path. The caller holds the write lock, or no lock that readers wait for.
-func (s *Store) load(ctx context.Context, known map[string]*folder.File) (err error) {
-	if s.reviews, err = reviews.Open(s.fs, s.opts.reviews, s.opts.SharedReviews); err != nil {
+func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
+	// The store changes only at the end: after a failure, its contents are the former ones, with their reviews.
+	list, err := reviews.Open(s.fs, s.opts.reviews, s.opts.SharedReviews)
+	if err != nil {
 		return err
 	}
 	paths, broken, err := s.folder.Paths()
@@ -65,7 +67,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) (err er
 	}
 	out := contents{
 		cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Lesson]string, len(all)),
-		against: make(map[string][]string), reviews: s.reviews,
+		against: make(map[string][]string), reviews: list,
 	}
 	for _, b := range broken {
 		out.broken = append(out.broken, BrokenCard(b))
@@ -76,8 +78,8 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) (err er
 		if r.Err != nil {
 			continue
 		}
-		r.File = s.reviews.Judge(r.File)
-		if r.File.Claimed && !s.reviews.Knows(r.File.Lesson.String()) {
+		r.File = list.Judge(r.File)
+		if r.File.Claimed && !list.Knows(r.File.Lesson.String()) {
 			out.unrecorded++
 		}
 		if o, taken := owner[r.File.ID]; !taken || r.File.State == card.Reviewed && all[o].File.State != card.Reviewed {

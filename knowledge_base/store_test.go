@@ -173,6 +173,31 @@ func TestTwoStoresOneFolder(t *testing.T) {
 	}
 }
 
+// A failed Rebuild leaves the store as it was. The list of reviews may be unreadable for a moment, as when the process
+// has too many open files; here a folder takes its place.
+func TestFailedRebuildChangesNothing(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	if _, _, err := s.Put(t.Context(), newCard("k1", "topic", "x")); err != nil {
+		t.Fatal(err)
+	}
+	list := s.opts.reviews
+	if err := errors.Join(os.Rename(list, list+".away"), os.Mkdir(list, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Rebuild(t.Context()); err == nil {
+		t.Error("Rebuild returns no error for an unreadable list of reviews")
+	}
+	if c, err := s.Get("k1"); err != nil || c.Topic != "topic" || s.ReviewsDamage() != "" {
+		t.Errorf("after the failure: %v, %v, damage %q", c, err, s.ReviewsDamage())
+	}
+	if err := errors.Join(os.Remove(list), os.Rename(list+".away", list)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Rebuild(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBrokenCardsAreListedAndLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	month := filepath.Join(dir, "2026-01")
