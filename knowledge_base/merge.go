@@ -48,8 +48,9 @@ func (s *Store) mergeFile(side history.Side, in *intent.Intent, out *Synced) err
 		(side.Ours == nil && s.hasElsewhere(&side) || unchanged && replacesReviewed(&side, reviewed)):
 		theirs, err := card.Parse(side.Theirs)
 		if err != nil {
-			return err // it was read above
+			return err
 		}
+		// Here the id names another card or lesson, which the draft therefore contradicts.
 		id, err := addDraft(in, side.Path, theirs, theirs)
 		in.Forward, out.Renamed = false, append(out.Renamed, Rename{theirs.ID, id})
 		return err
@@ -59,8 +60,8 @@ func (s *Store) mergeFile(side history.Side, in *intent.Intent, out *Synced) err
 		out.Paths = append(out.Paths, side.Path)
 	case !folder.IsCardFile(side.Path):
 		return fmt.Errorf("%s: %w", side.Path, ErrBothChanged)
-	case side.Theirs == nil: // changed here, removed there: it stays
-	case side.Ours == nil: // removed here, changed there: it comes back
+	case side.Theirs == nil: // removed by the remote and changed here: the change wins
+	case side.Ours == nil: // removed here and changed by the remote: the change wins
 		in.Put(side.Path, nil, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	default:
@@ -75,7 +76,7 @@ func mergeCards(side history.Side, in *intent.Intent, out *Synced, trusted map[s
 	theirs, err := card.Parse(side.Theirs)
 	ours, oursErr := card.Parse(side.Ours)
 	if err != nil || oursErr != nil {
-		// Not to be read as a card: kept beside as it is, and listed as such.
+		// One of them is no card, so they cannot be compared: the remote's is stored beside, unchanged.
 		path := strings.TrimSuffix(side.Path, ".md") + "-theirs-" + intent.Sum(side.Theirs)[:8] + ".md"
 		in.Put(path, nil, side.Theirs)
 		out.Conflicts = append(out.Conflicts, side.Path)

@@ -132,7 +132,7 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	}
 	defer lock.Close()
 	notice := s.opts.Notice
-	s.opts.Notice = nil // what holds a secret has none soon
+	s.opts.Notice = nil // prepareChange would report the secrets that are removed next
 	if err = s.prepareChange(); err == nil {
 		err = s.histErr
 	}
@@ -198,6 +198,7 @@ func (s *Store) completeRedaction(in *intent.Intent, b *secrets.Scrubber) error 
 	if err := s.replay(in); err != nil {
 		return err
 	}
+	// A removed file was renamed to the one before it. The lists below may hold its old name, which held a secret.
 	for i := 1; i < len(in.Files); i++ {
 		if f := in.Files[i]; f.Gone {
 			b.Learn(path.Base(f.Path), path.Base(in.Files[i-1].Path))
@@ -212,7 +213,7 @@ func (s *Store) completeRedaction(in *intent.Intent, b *secrets.Scrubber) error 
 			return err
 		}
 	}
-	// The rest of .index is made from the cards.
+	// The rest of .index is derived from the cards, and may hold their secrets; it is built anew.
 	entries, err := os.ReadDir(filepath.Join(s.dir, indexDir))
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"anamnesis/opstream/durable"
 )
 
-// maxPushes is how often a sync fetches again because the remote went on
-// between its fetch and its push.
+// maxPushes bounds the attempts of a sync whose push is rejected because the remote has changed
+// since the fetch.
 const maxPushes = 3
 
 // ErrReserved is returned by [Store.Sync] for a remote that brings a file that
@@ -85,7 +85,7 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 		}
 	}
 	head, err := s.repo.Head()
-	if err != nil || head == "" || head == theirs {
+	if err != nil || head == "" || head == theirs { // the remote has all that is here
 		return err
 	}
 	if err := s.repo.Push(ctx, remote); err != nil {
@@ -111,6 +111,7 @@ func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) err
 			return err
 		}
 	}
+	// Before the files: a reviewed card that is not listed as arrived counts as reviewed here, by hand.
 	if err := s.recordArrived(&in); err != nil {
 		return fmt.Errorf("note what arrives: %w", err)
 	}
@@ -130,14 +131,14 @@ func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) err
 	return s.load(ctx, nil)
 }
 
-// redactSide takes the secrets out of what a remote brings. The commits that it
-// brings hold them still.
+// redactSide replaces the secrets in a file that a remote brings. The remote's commits still hold
+// them.
 func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	if s.opts.Redact == nil || side.Theirs == nil || bytes.Equal(side.Ours, side.Theirs) {
 		return
 	}
 	b := secrets.NewScrubber(s.opts.Redact)
-	b.Blob(side.Path, side.Theirs) // learns its secrets, which the path may hold, too
+	b.Blob(side.Path, side.Theirs) // so that Path finds the file's secrets in its name
 	to := b.Path(side.Path)
 	clean, kinds := b.Blob(side.Path, side.Theirs)
 	if len(kinds) == 0 && to == side.Path {
@@ -145,7 +146,7 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	}
 	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, "+
 		"and redact the folder", to, strings.Join(kinds, ", "))
-	// The branch cannot just move to the remote's commit, whose file is another one than what is written here.
+	// The file written here differs from the one in the remote's commit, so the branch cannot only move to that.
 	in.Forward, side.Theirs = false, clean
 	if to != side.Path {
 		*side = history.Side{Path: to, Theirs: clean}

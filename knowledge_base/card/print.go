@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// renderEntry writes one key of the card as whole lines; "" when it has nothing to say.
+// renderEntry returns one key of the card as whole lines; "" if its value is empty.
 func renderEntry(c *Card, key string) string {
 	entry := c.entry(indexOf(c.keys(), key), nil, nil)
 	if entry == nil {
@@ -29,12 +29,12 @@ func dump(n *yaml.Node) string {
 	return string(out)
 }
 
-// entry returns the nodes of a key and its value; none when it has nothing to say. The nodes that it replaces, when
-// given, lend their comments, their unknown children and their style.
+// entry returns the nodes of a key and its value; none if the value is empty. Comments, unknown children and style are
+// those of the nodes that it replaces, if given.
 func (c *Card) entry(at int, oldKey, oldVal *yaml.Node) []*yaml.Node {
 	k := c.keys()[at]
 	val := valueNode(k.field, oldVal)
-	if val == nil && at < required {
+	if val == nil && at < required { // without its required keys, a card could not be read back
 		val = scalar("!!str", "")
 	}
 	if val == nil {
@@ -50,7 +50,7 @@ func (c *Card) entry(at int, oldKey, oldVal *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{key, val}
 }
 
-// valueNode returns what is written of a field; nil when it has nothing to say.
+// valueNode returns the node of a field's value; nil if the value is empty.
 func valueNode(field any, old *yaml.Node) *yaml.Node {
 	var tag, text string
 	switch f := field.(type) {

@@ -43,9 +43,8 @@ var ErrEdited = errors.New("changed by hand since it was written")
 // their taint keeps out; drafts counts the project's drafts.
 func Select(cards []*card.Card, repo string, now time.Time) (out []*card.Card, tainted []string, drafts int) {
 	for _, c := range cards {
-		expired := c.Expires != nil && c.Expires.Before(now)
 		switch {
-		case c.Scope.Repo != repo || expired:
+		case c.Scope.Repo != repo || c.Expired(now):
 		case c.State == card.Draft:
 			drafts++
 		case c.State != card.Reviewed:

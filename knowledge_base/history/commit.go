@@ -183,7 +183,7 @@ func (r *Repo) updateIndex(given map[string][]byte, files map[string]entry) erro
 	defer os.Remove(temp)
 	var in strings.Builder
 	for p := range given {
-		e := files[p]
+		e := files[p] // of a removed file zero: git removes an entry of mode 0
 		fmt.Fprintf(&in, "%s %s\t%s\x00", cmp.Or(e.mode, "0"), cmp.Or(e.id, noID), p)
 	}
 	env := []string{"GIT_INDEX_FILE=.git/" + name}

@@ -26,13 +26,12 @@ func (e *LaterError) Error() string {
 	return fmt.Sprintf("nothing was taken back: the last that was decided here is now %q", e.Last.What)
 }
 
-// Desk is where one user decides about cards one after the other, and takes
-// back what was too quick. What it remembers ends with it; the cards' history
-// does not. Its methods may be called concurrently.
+// Desk records the decisions of one user about cards, so that they can be undone. The records end
+// with the Desk; the cards' history remains. Its methods may be called concurrently.
 type Desk struct {
 	store *knowledgebase.Store
 
-	mu   sync.Mutex // held while cards are changed, so that before and after fit
+	mu   sync.Mutex // held while cards are changed, so that no other act is between before and after
 	seq  int
 	done []decided // oldest first
 	said map[int]Done
@@ -103,7 +102,7 @@ func pastTense(a Act) string {
 	return "Superseded"
 }
 
-// act changes cards and remembers what they said.
+// act changes cards and records their former texts.
 func (d *Desk) act(touched []string, verb string, change func() error) (Done, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +152,7 @@ func (d *Desk) word(verb, id string) string {
 	return verb + ": " + id
 }
 
-// record stores the words for an act, so that a face can show them after a redirect.
+// record stores the words for an act, so that a page can show them after a redirect.
 func (d *Desk) record(id, what string) Done {
 	d.seq++
 	done := Done{Seq: d.seq, ID: id, What: what}
@@ -162,7 +161,7 @@ func (d *Desk) record(id, what string) Done {
 	return done
 }
 
-// Act returns an act by its number, while the desk remembers it.
+// Act returns an act by its number. The last MaxUndo are stored.
 func (d *Desk) Act(seq int) (Done, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package intent writes down what a change does to the files of the folder before it is
-// made, so that after a crash it is carried out whole.
+// Package intent records what a change does to the files of the folder before it is made, so that
+// after a crash the whole change is completed.
 package intent
 
 import (
@@ -45,7 +45,7 @@ type Intent struct {
 	// Of a redaction: any mark.
 	Mark string `json:"mark,omitempty"`
 
-	Path string `json:"-"` // where it stands
+	Path string `json:"-"` // the intent's own file
 }
 
 // File is one file of it. Cards are UTF-8, so their bytes are text.
@@ -136,10 +136,10 @@ func (in *Intent) Put(path string, before, data []byte) {
 }
 
 // Replay writes the files of a dead writer's intent that are not written yet, in the folder dir, and reports the path
-// of each file that it wrote. A file that holds neither what was there nor what was to be
-// belongs to somebody else: it stays.
+// of each file that it wrote. A file whose content is neither the former nor the new one was changed by another
+// program and stays.
 func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) error {
-	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) {
+	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) { // since then a file may have been changed back
 		return nil
 	}
 	for _, f := range in.Files {

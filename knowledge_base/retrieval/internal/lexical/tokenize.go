@@ -41,30 +41,13 @@ func Words(s string, emit func(string)) {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case isCJK(r):
-			end := i + n
-			for end < len(s) {
-				q, m := utf8.DecodeRuneInString(s[end:])
-				if !isCJK(q) {
-					break
-				}
-				end += m
-			}
-			cjkBigrams(s[i:end], emit)
-			i = end
+			n = len(s[i:]) - len(strings.TrimLeftFunc(s[i:], isCJK))
+			cjkBigrams(s[i:i+n], emit)
 		case isWordRune(r):
-			end := i + n
-			for end < len(s) {
-				q, m := utf8.DecodeRuneInString(s[end:])
-				if !isWordRune(q) || isCJK(q) {
-					break
-				}
-				end += m
-			}
-			identifier(s[i:end], emit)
-			i = end
-		default:
-			i += n
+			n = len(s[i:]) - len(strings.TrimLeftFunc(s[i:], func(q rune) bool { return isWordRune(q) && !isCJK(q) }))
+			identifier(s[i:i+n], emit)
 		}
+		i += n
 	}
 }
 
@@ -110,11 +93,9 @@ func identifier(run string, emit func(string)) {
 		if i > 0 {
 			next, _ := utf8.DecodeRuneInString(run[i+utf8.RuneLen(r):])
 			switch {
-			case r == '_' || prev == '_':
-				part(i)
-			case unicode.IsUpper(r) && (unicode.IsLower(prev) || unicode.IsDigit(prev)):
-				part(i)
-			case unicode.IsUpper(r) && unicode.IsUpper(prev) && unicode.IsLower(next):
+			case r == '_' || prev == '_',
+				unicode.IsUpper(r) && (unicode.IsLower(prev) || unicode.IsDigit(prev)),
+				unicode.IsUpper(r) && unicode.IsUpper(prev) && unicode.IsLower(next): // the R of HTTPReply
 				part(i)
 			}
 		}
