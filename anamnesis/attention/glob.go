@@ -17,7 +17,6 @@ type glob struct {
 	weight  int    // literal characters: the more, the more specific
 }
 
-
 // compileGlobs checks a pattern and expands its braces.
 func compileGlobs(pattern string) ([]glob, error) {
 	switch {

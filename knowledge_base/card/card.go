@@ -31,7 +31,6 @@ const (
 // Type is the value every card's front matter starts with.
 const Type = "knowledge_card"
 
-
 // State is the stage of a card's life.
 type State string
 
