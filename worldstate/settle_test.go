@@ -38,6 +38,11 @@ func TestSync(t *testing.T) {
 	if _, err := os.Stat(b.journalPath()); err != nil {
 		t.Errorf("the journal of a restore that is not durable: %v", err)
 	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // absent outside Linux
+	j, err := restore.JournalOf(b.store, keyOf(b.dir)).Read()
+	if b.must(err); j == nil || j.Boot != strings.TrimSpace(string(boot)) {
+		t.Errorf("the journal is %+v; it must name the boot %q", j, boot)
+	}
 	close(going)
 	b.must(b.w.Sync())
 	if _, err := os.Stat(b.journalPath()); !errors.Is(err, os.ErrNotExist) {
