@@ -52,6 +52,9 @@ var patchCases = []patchCase{
 	{"a file without its name", "a\n", "*** Begin Patch\n*** Update File: \n-a\n*** End Patch", "", "want *** Add File"},
 	{"a new file's odd line", "a\n", "*** Begin Patch\n*** Add File: g\nx\n*** End Patch", "", "begins with +"},
 	{"twice", "a\nb\n", begun + "-a\n+A\n*** Update File: ./f\n-b\n+B\n*** End Patch", "", "named twice"},
+	{"moved over a file", "a\n", begun + "*** Move to: other\n-a\n+b\n*** End Patch", "", "other: exists already"},
+	{"moved to its own name", "a\n", begun + "*** Move to: f\n-a\n+b\n*** End Patch", "", "f: exists already"},
+	{"a change of no file", "a\n", "*** Begin Patch\n*** Update File: gone\n-a\n+b\n*** End Patch", "", "gone: does not exist"},
 }
 
 func TestPatchFile(t *testing.T) {
@@ -59,6 +62,7 @@ func TestPatchFile(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := plain(t)
 			put(t, w, "f", tc.before)
+			put(t, w, "other", "other\n")
 			r := call(t, w, file.PatchFile(nil), map[string]any{"patch": tc.patch})
 			if !strings.Contains(r.Text, tc.want) {
 				t.Errorf("answer %q, want %q", r.Text, tc.want)
@@ -77,6 +81,9 @@ func TestPatchFile(t *testing.T) {
 			}
 			if string(data) != want {
 				t.Errorf("the file holds %q, want %q", data, want)
+			}
+			if data, err := os.ReadFile(filepath.Join(w.Dir, "other")); string(data) != "other\n" {
+				t.Errorf("the other file holds %q: %v", data, err)
 			}
 		})
 	}
