@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,36 @@ func TestWorking(t *testing.T) {
 		if !strings.Contains(got, row.want) || row.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, row.want)
 		}
+	}
+}
+
+// TestPlanEdited: an edited plan replaces the proposed one and is shown; otherwise the plan is proposed again as it was.
+func TestPlanEdited(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		msg       planEditedMsg
+		plan, out string
+	}{
+		{"edited", planEditedMsg{text: "2. write b\n"}, "2. write b", "the plan as you edited it:\n2. write b"},
+		{"unchanged", planEditedMsg{text: "1. write a"}, "1. write a\n", ""},
+		{"emptied", planEditedMsg{text: " \n"}, "1. write a\n", ""},
+		{"not edited", planEditedMsg{text: "2. write b\n", err: errors.New("no editor")}, "1. write a\n", "no editor"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := idle(t, 80, "t")
+			m.plan = "1. write a\n"
+			m.planEdited(tt.msg)
+			if out := paint.Strip(strings.Join(m.out, "\n")); m.plan != tt.plan || !strings.Contains(out, tt.out) || tt.out == "" && out != "" {
+				t.Errorf("the plan is %q, printed %q", m.plan, out)
+			}
+			if m.pick == nil || !strings.HasPrefix(m.pick.title, "Carry this plan out?") {
+				t.Errorf("the plan is not proposed: %+v", m.pick)
+			}
+		})
+	}
+	m := idle(t, 80, "t")
+	if m.planEdited(planEditedMsg{}); m.pick != nil {
+		t.Errorf("without a plan: %+v", m.pick)
 	}
 }
 
