@@ -236,6 +236,16 @@ func TestForbiddenHome(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Where the holds cannot be listed, no second task begins in a directory.
+	live := filepath.Join(env["ANAMNESIS_HOME"], "live")
+	if err := os.Chmod(live, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(live, 0o700)
+	code, _, stderr := inHome(t, env, "run", "--model", "script:words.yaml", "--dir", "w", "--task", "two", "--approval", "auto", "Go.")
+	if line := live + ": permission denied; set ANAMNESIS_HOME to a folder that you may read and write\n"; code != exit.Usage || !strings.HasSuffix(stderr, line) {
+		t.Errorf("run without a list of the holds: exit %d\n%s", code, stderr)
+	}
 }
 
 // plainlyRefused runs every verb with a home that may be read only: what writes is

@@ -44,6 +44,10 @@ func TestCard(t *testing.T) {
 	if same, _, err := Redactor(nil).Card(c); err != nil || same != c {
 		t.Errorf("without a redactor: %v", err)
 	}
+	one, two := Replaced([]string{"[a]"}), Replaced([]string{"[a]", "[b]"})
+	if one != "a secret was replaced by [a]" || two != "2 secrets were replaced by [a] [b]" {
+		t.Errorf("%q and %q", one, two)
+	}
 }
 
 // A name that holds a secret is replaced wherever it occurs, and a list of JSON loses a line rather than becoming none.
