@@ -198,10 +198,9 @@ func (in loading) chain(at place) ([]link, error) {
 
 // readFault returns why a file could not be read, without its path.
 func readFault(err error) string {
-	var path *fs.PathError
 	if errors.Is(err, fs.ErrNotExist) {
 		return "there is no such file"
-	} else if errors.As(err, &path) {
+	} else if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err.Error()
 	}
 	return err.Error()

@@ -80,8 +80,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 		TimedOut: errors.Is(limit.Err(), context.DeadlineExceeded) && ctx.Err() == nil,
 		Canceled: ctx.Err() != nil,
 	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+	if err != nil && !errors.As(err, new(*exec.ExitError)) && !errors.Is(err, exec.ErrWaitDelay) {
 		return o, fmt.Errorf("run command: %w", err)
 	}
 	o.Exit = cmd.ProcessState.ExitCode()

@@ -307,7 +307,5 @@ func (n jumpNotice) writeReads(sb *strings.Builder) {
 	}
 }
 
-// Limits of the search for what a jump left changed.
-const (
-	MaxSurvivedLooked = 20_000 // Entries looked at
-)
+// MaxSurvivedLooked is how many entries the search for what a jump left changed looks at.
+const MaxSurvivedLooked = 20_000

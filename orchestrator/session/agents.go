@@ -45,8 +45,7 @@ func (s *Service) agentOptions() *agent.Options {
 
 // AgentError makes a fault of a spec a usage error.
 func AgentError(err error) error {
-	var fault *agent.Error
-	if errors.As(err, &fault) || errors.Is(err, agent.ErrUnknown) {
+	if errors.As(err, new(*agent.Error)) || errors.Is(err, agent.ErrUnknown) {
 		return &UsageError{err}
 	}
 	return err

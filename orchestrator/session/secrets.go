@@ -66,12 +66,8 @@ func (s *Service) TaskSecrets(dir string, names []string) []redact.Secret {
 // Unset returns a warning about variables whose values a task redacts and which this process
 // does not have; empty if there are none.
 func Unset(getenv func(string) string, task string, names []string) string {
-	var unset []string
-	for _, name := range names {
-		if len(getenv(name)) < redact.MinKnownBytes {
-			unset = append(unset, name)
-		}
-	}
+	set := func(name string) bool { return len(getenv(name)) >= redact.MinKnownBytes }
+	unset := slices.DeleteFunc(slices.Clone(names), set)
 	if len(unset) == 0 {
 		return ""
 	}

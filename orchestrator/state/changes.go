@@ -7,9 +7,7 @@ import (
 	"anamnesis/orchestrator/state/steps"
 )
 
-const (
-	ChangedByAgent = "agent"
-)
+const ChangedByAgent = "agent"
 
 // Snapshot is a snapshot that is not a step's.
 type Snapshot struct {

@@ -165,9 +165,7 @@ func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 // ErrorResult returns the result of a call that Validate or an approval rejected. It returns
 // false for an error that is not about the call.
 func ErrorResult(err error) (Result, bool) {
-	var call *CallError
-	var p *PathError
-	if errors.As(err, &call) || errors.As(err, &p) {
+	if errors.As(err, new(*CallError)) || errors.As(err, new(*PathError)) {
 		return Result{Text: err.Error(), IsError: true}, true
 	}
 	return Result{}, false

@@ -246,12 +246,9 @@ func readBy(commands, changed []string) []string {
 			named = append(named, path.Clean(strings.Trim(word, `"';&|()`)))
 		}
 	}
-	var out []string
-	for _, name := range changed {
-		if testFile.MatchString(name) || slices.Contains(named, name) {
-			out = append(out, name)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(changed), func(name string) bool {
+		return !testFile.MatchString(name) && !slices.Contains(named, name)
+	})
 	return out[:min(len(out), maxChanged)]
 }
 

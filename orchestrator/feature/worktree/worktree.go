@@ -340,9 +340,8 @@ func (c *Changes) merge(ctx context.Context, base worldstate.ID, own, other *wor
 			return nil, err
 		}
 	}
-	var conflicts *exec.ExitError
 	_, err = worldstate.GitCommand{Top: dir}.Run(ctx, "merge-file", "-q", "here", "base", "worktree")
-	if errors.As(err, &conflicts) && conflicts.ExitCode() < 128 { // their number
+	if conflicts, ok := errors.AsType[*exec.ExitError](err); ok && conflicts.ExitCode() < 128 { // their number
 		return nil, errors.New("the same lines")
 	} else if err != nil {
 		return nil, errUnmerged

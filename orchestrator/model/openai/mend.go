@@ -59,8 +59,8 @@ var (
 // learn returns the repair's name if a refusal of a request says how to write it instead, and this was
 // not known.
 func (c *Client) learn(err error, r model.Request, w *written) string {
-	var f *model.Fault
-	if !errors.As(err, &f) || f.Kind != model.FaultHTTP && f.Kind != model.FaultRefused {
+	f, ok := errors.AsType[*model.Fault](err)
+	if !ok || f.Kind != model.FaultHTTP && f.Kind != model.FaultRefused {
 		return ""
 	}
 	switch f.Status {

@@ -236,8 +236,8 @@ func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (
 		if err == nil {
 			return stream, x, nil
 		}
-		var f *model.Fault
-		if c.o.NewKey != nil && !renewed && errors.As(err, &f) && f.Status == http.StatusUnauthorized {
+		f, ok := errors.AsType[*model.Fault](err)
+		if c.o.NewKey != nil && !renewed && ok && f.Status == http.StatusUnauthorized {
 			renewed = true
 			key, keyErr = c.keyFor(ctx, true)
 			continue

@@ -233,11 +233,10 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 // reason returns why a connection was lost, without the address, which the user configured and
 // which may hold a key.
 func reason(err error) error {
-	var request *url.Error
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return refused
 	}
-	if errors.As(err, &request) {
+	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Err
 	}
 	return err
@@ -275,18 +274,15 @@ func (s *server) answers(ctx context.Context, ses *session) bool {
 // or a timeout. For an HTTP request without an answer the library returns a server's error, as
 // if it had not arrived.
 func lost(err error) bool {
-	var answered *jsonrpc.Error
-	var redirected *refusal
-	var request *url.Error
 	switch {
 	case errors.Is(err, sdk.ErrConnectionClosed):
 		return true
-	case errors.Is(err, errSlow), errors.As(err, &redirected):
+	case errors.Is(err, errSlow), errors.As(err, new(*refusal)):
 		return false
-	case errors.As(err, &request):
+	case errors.As(err, new(*url.Error)):
 		return true
 	}
-	return !errors.As(err, &answered)
+	return !errors.As(err, new(*jsonrpc.Error))
 }
 
 // unsent reports whether a call failed before there was a connection to send it over.
