@@ -45,8 +45,8 @@ func (s *Store) Edit(ctx context.Context, id, fingerprint string, text []byte) (
 	return out[0], nil
 }
 
-// verify keeps the date of a card's verification a user's: a review made by
-// writing the state into the text is dated now, and the program sets none.
+// verify refuses a date of verification that the program sets. If a user reviews a card by writing the state into its
+// text, it sets the date to now.
 func verify(c, old *card.Card, ch *Change, now time.Time) error {
 	by := ch.By
 	if by == Person && ch.TakesBack {
@@ -61,8 +61,7 @@ func verify(c, old *card.Card, ch *Change, now time.Time) error {
 		return card.Errorf(0, "verified_at is set by people only; leave it out")
 	}
 	if by == Person && old != nil && c.State == card.Reviewed && old.State != card.Reviewed && same {
-		at := now.UTC().Truncate(time.Second)
-		c.VerifiedAt = &at
+		c.VerifiedAt = new(now.UTC().Truncate(time.Second))
 	}
 	return nil
 }

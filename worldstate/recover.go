@@ -61,7 +61,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 		r.Dropped, w.unsettled = true, nil
 		return r, w.journal.Remove()
 	}
-	x := restore.New(w.effects(), root.Fd, j, restore.Resumed)
+	x := restore.Resume(w.effects(), root.Fd, j)
 	x.SweepTemps(j.Actions)
 	if err := x.Run(j.Actions); err != nil {
 		var berr error
@@ -107,7 +107,7 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	if err == nil { // nothing is known of a journal that cannot be read
 		r.Source, r.Target = ID(j.Source.String()), ID(j.Target.String())
 		if root, err := w.openRoot(); err == nil {
-			restore.New(w.effects(), root.Fd, j, restore.Resumed).CleanUp(j)
+			restore.Resume(w.effects(), root.Fd, j).CleanUp(j)
 			root.Close()
 		}
 	}

@@ -123,7 +123,7 @@ func TestSyncActions(t *testing.T) {
 		}
 		return nil
 	}
-	x := restore.New(b.w.effects(), root.Fd, &restore.Journal{Nonce: fsys.NewNonce()}, restore.Resumed)
+	x := restore.Resume(b.w.effects(), root.Fd, &restore.Journal{Nonce: fsys.NewNonce()})
 	b.must(x.Run(p.Actions))
 	clear(synced)
 	b.must(x.SyncActions())

@@ -188,7 +188,7 @@ func (w *World) apply(
 		return res, nil, fmt.Errorf("restore: %w", err)
 	}
 	w.opts.Hook("journal after")
-	x := restore.New(w.effects(), root.Fd, j, restore.Fresh)
+	x := restore.New(w.effects(), root.Fd, j)
 	if err = x.Run(j.Actions); err == nil {
 		err = x.Compare(j.Actions)
 	}

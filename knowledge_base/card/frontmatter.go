@@ -340,8 +340,7 @@ func date(name string, n *yaml.Node) (*time.Time, error) {
 	}
 	for _, form := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(form, s); err == nil {
-			t = t.UTC()
-			return &t, nil
+			return new(t.UTC()), nil
 		}
 	}
 	return nil, Errorf(n.Line+1, "%s %q is not a date; write it as 2026-01-31 or 2026-01-31T15:04:05Z", name, s)

@@ -65,20 +65,10 @@ func ParsePattern(line string) (p Pattern, ok bool) {
 	if line == "" || line[0] == '#' {
 		return p, false
 	}
-	line = trimTrailingSpaces(line)
-	if strings.HasPrefix(line, "!") {
-		p.negated = true
-		line = line[1:]
-	}
-	if strings.HasSuffix(line, "/") {
-		p.dirOnly = true
-		line = line[:len(line)-1]
-	}
-	p.byName = !strings.Contains(line, "/")
-	p.text = line
-	if !p.byName {
-		p.text = strings.TrimPrefix(line, "/")
-	}
+	line, p.negated = strings.CutPrefix(trimTrailingSpaces(line), "!")
+	line, p.dirOnly = strings.CutSuffix(line, "/")
+	p.byName = !strings.Contains(line, "/") // without a slash, a pattern matches names in any directory beneath
+	p.text = strings.TrimPrefix(line, "/")
 	p.glob = globOf(p.text)
 	return p, line != ""
 }
@@ -133,7 +123,7 @@ func (r *Rules) match(path string, isDir bool) (ignored, decided bool) {
 		rel = r.Up + "/" + rel
 	}
 	name := path[strings.LastIndexByte(path, '/')+1:]
-	for i := len(r.Patterns) - 1; i >= 0; i-- {
+	for i := len(r.Patterns) - 1; i >= 0; i-- { // in a file, the last pattern that matches decides
 		p := &r.Patterns[i]
 		if p.dirOnly && !isDir {
 			continue

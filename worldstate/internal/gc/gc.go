@@ -322,6 +322,7 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 		if err != nil && !errors.Is(err, gitfmt.ErrCorrupt) {
 			return err
 		}
+		// Under a cap, damage in a task that no longer exists drops the task and does not stop the collection.
 		if err != nil || g.bytes+more.bytes > g.o.MaxBytes {
 			for _, name := range names {
 				g.gone[name] = gitfmt.Hash{}

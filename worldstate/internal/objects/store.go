@@ -121,7 +121,7 @@ func (s *Store) CopyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.
 	}
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead(nil, t, size))
-	in := &failReader{r: io.LimitReader(r, size+1)}
+	in := &failReader{r: io.LimitReader(r, size+1)} // one byte more shows an object that is too long
 	n, err := io.Copy(io.MultiWriter(sum, w), in)
 	switch {
 	case in.err != nil:

@@ -15,7 +15,7 @@ import (
 
 // stateOnDisk returns the state of a path that the scan skipped.
 func (p *planner) stateOnDisk(path string) (tree.State, error) {
-	x := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{}, restore.Fresh)
+	x := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{})
 	now, _, err := x.StateAt(path)
 	return now, err
 }

@@ -69,6 +69,7 @@ func (x *Executor) ListMissing(actions []Action, had []gitfmt.Skip) {
 	for _, h := range had {
 		known[h.Path] = h.Reason
 	}
+	// A kept file is not the snapshot's, and of a replaced one Lost has what the former file had.
 	for _, l := range slices.Concat(x.Kept, x.Lost) {
 		delete(known, l.Path)
 	}

@@ -66,15 +66,19 @@ func (s *site) file(text string, perm uint32) tree.State {
 // run carries out actions in a new executor.
 func (s *site) run(actions ...restore.Action) *restore.Executor {
 	s.Helper()
-	x := s.start(restore.Fresh, actions...)
+	x := s.executor(false, actions...)
 	s.must(x.Run(actions))
 	return x
 }
 
-// start returns an executor for actions.
-func (s *site) start(start restore.Start, actions ...restore.Action) *restore.Executor {
+// executor returns an executor for actions.
+func (s *site) executor(resumed bool, actions ...restore.Action) *restore.Executor {
 	j := &restore.Journal{Nonce: fsys.NewNonce(), Actions: actions}
-	return restore.New(restore.Effects{Objects: s.store, Hook: func(string) {}}, s.root, j, start)
+	env := restore.Effects{Objects: s.store, Hook: func(string) {}}
+	if resumed {
+		return restore.Resume(env, s.root, j)
+	}
+	return restore.New(env, s.root, j)
 }
 
 // text returns a file's permissions and content.

@@ -63,27 +63,21 @@ const (
 	restoreWorkers = 4
 )
 
-// Start is the state of the directory before a run.
-type Start bool
+// New returns an executor of a journal's actions in the directory root. None of them was done.
+func New(env Effects, root int, j *Journal) *Executor {
+	return &Executor{env: env, root: root, nonce: j.Nonce, done: make(map[string]fsys.Stamp)}
+}
 
-const (
-	Fresh   Start = false // no action was done
-	Resumed Start = true  // the actions, or their reverse, may have been done in part
-)
-
-// New returns an executor of a journal's actions in the directory root.
-func New(env Effects, root int, j *Journal, start Start) *Executor {
-	resumed := bool(start)
-	return &Executor{
-		env: env, root: root, nonce: j.Nonce, resumed: resumed,
-		restarted: resumed && j.Boot != "" && j.Boot != fsys.BootID(),
-		done:      make(map[string]fsys.Stamp),
-	}
+// Resume is New for actions that, like their reverse, may have been done in part.
+func Resume(env Effects, root int, j *Journal) *Executor {
+	x := New(env, root, j)
+	x.resumed, x.restarted = true, j.Boot != "" && j.Boot != fsys.BootID()
+	return x
 }
 
 // Undo rolls back a restore that may have been done in part. The result is durable after Sync.
 func Undo(env Effects, root int, j *Journal) (*Executor, error) {
-	x := New(env, root, j, Resumed)
+	x := Resume(env, root, j)
 	x.SweepTemps(j.Actions)
 	return x, x.Run(Reversed(j.Actions))
 }
@@ -146,6 +140,7 @@ func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 	buf := x.env.Objects.Buffer()
 	defer x.env.Objects.Buffers.Put(buf)
 	sum := sha1.New()
+	// If the file is no longer of this size, the id differs from that of any blob, and so from what is expected.
 	sum.Write(gitfmt.AppendHead((*buf)[:0], gitfmt.BlobObject, size))
 	for {
 		n, err := unix.Read(fd, *buf)

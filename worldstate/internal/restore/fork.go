@@ -97,7 +97,7 @@ func populate(ctx context.Context, env Effects, root int, list *tree.Listing) er
 		}
 		return fails(op, path)
 	}
-	x := New(env, root, &Journal{Nonce: fsys.NewNonce()}, Fresh)
+	x := New(env, root, &Journal{Nonce: fsys.NewNonce()})
 	if err := x.Run(actions); err != nil {
 		var re *RestoreError // its message is about a restore
 		if errors.As(err, &re) {

@@ -119,18 +119,18 @@ func TestHalfWritten(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			a := restore.Action{Path: "f", Before: s.file(now, 0o644), After: s.file(old, 0o644)}
-			for _, start := range []restore.Start{restore.Fresh, restore.Resumed} {
+			for _, resumed := range []bool{false, true} {
 				s.write("f", c.content, 0o644)
-				x := s.start(start, a)
+				x := s.executor(resumed, a)
 				s.must(x.Run([]restore.Action{a}))
-				theirs := c.theirs || start == restore.Fresh && c.content != now && c.content != old
+				theirs := c.theirs || !resumed && c.content != now && c.content != old
 				want, kept := old, []gitfmt.Skip(nil)
 				if theirs {
 					want, kept = c.content, []gitfmt.Skip{{Path: "f", Reason: gitfmt.KeepRaced}}
 				}
 				if data, err := os.ReadFile(s.path("f")); err != nil || string(data) != want ||
 					!slices.Equal(x.Kept, kept) {
-					t.Errorf("resumed %t: %.20q, %v, kept %v", start, data, err, x.Kept)
+					t.Errorf("resumed %t: %.20q, %v, kept %v", resumed, data, err, x.Kept)
 				}
 			}
 		})
@@ -167,7 +167,7 @@ func TestUndo(t *testing.T) {
 			}
 			return nil
 		}
-		err := restore.New(env, s.root, j, restore.Fresh).Run(actions)
+		err := restore.New(env, s.root, j).Run(actions)
 		env.Before = nil
 		x, uerr := restore.Undo(env, s.root, j)
 		s.must(uerr)

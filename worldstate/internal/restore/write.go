@@ -97,6 +97,7 @@ func ChmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 		return st, err
 	}
 	same := now.Ino == st.Ino && now.Dev == st.Dev && now.Mode == st.Mode
+	// A file must have one name: under another one, its permissions would change as well.
 	if !same || !now.IsDir() && !(now.SameContent(st) && now.Nlink == 1) {
 		return st, objects.ErrContentChanged
 	}

@@ -74,6 +74,7 @@ func firstCommit(top string) string {
 	st := filesystem.NewStorage(files, cache.NewObjectLRUDefault())
 	defer st.Close()
 	head, err := storer.ResolveReference(st, plumbing.HEAD)
+	// The oldest commit of a shallow clone is not the project's first, and another clone may have another.
 	if shallow, failed := st.Shallow(); err != nil || failed != nil || len(shallow) > 0 {
 		return ""
 	}
