@@ -252,6 +252,30 @@ func TestRoot(t *testing.T) {
 	}
 }
 
+// TestRootStays: a session that goes on in another directory is recorded where it began, also if the file that names
+// the directory was cut or lost.
+func TestRootStays(t *testing.T) {
+	a := newAgent(t)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	file, elsewhere := filepath.Join(a.svc.Home.State, "beside", "sessions", string(sessions.Claude)+"_"+a.id), t.TempDir()
+	for name, change := range map[string]func() error{
+		"whole": func() error { _, err := os.Stat(file); return err },
+		"cut":   func() error { return os.Truncate(file, 3) },
+		"lost":  func() error { return os.Remove(file) },
+	} {
+		a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if task := beside.RecordedIn(a.svc.Home, sessions.Claude, a.id, elsewhere); task != a.task {
+			t.Errorf("%s: recorded in %s", name, task)
+		}
+	}
+	if task := beside.RecordedIn(a.svc.Home, sessions.Claude, "another", elsewhere); task != beside.TaskOf(sessions.Claude, "another") {
+		t.Errorf("another session is recorded in %s", task)
+	}
+}
+
 // TestWaitsRedacted: an event that waits to be recorded holds no secret, neither one of
 // its hook's environment nor one that has a secret's form; names stay as they are.
 func TestWaitsRedacted(t *testing.T) {
