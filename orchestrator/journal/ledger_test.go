@@ -16,9 +16,8 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// TestPostResultSchedulesOneJump: the jump that a call requests is recorded before its result; a
-// second one in the same step, folded or not, is dropped, and its result is an error.
-func TestPostResultSchedulesOneJump(t *testing.T) {
+func openLedger(t *testing.T) *journal.Ledger {
+	t.Helper()
 	root := t.TempDir()
 	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
 	count, err := tokens.ForEncoding("r50k_base")
@@ -31,6 +30,45 @@ func TestPostResultSchedulesOneJump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// TestClosed: whatever would record in a closed journal reports that it did not.
+func TestClosed(t *testing.T) {
+	l, ctx, end := openLedger(t), t.Context(), &op.TurnEnded{Reason: "done"}
+	if err := l.Record(ctx, &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{},
+		&op.QuestionAsked{About: op.AboutAnswer}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, record := range map[string]func() error{
+		"Post":    func() error { return l.Journal.Post(ctx, end) },
+		"PostSeq": func() error { _, err := l.Journal.PostSeq(ctx, end); return err },
+		"PostWith": func() error {
+			return l.Journal.PostWith(ctx, func([]op.Op) ([]op.Body, error) { return []op.Body{end}, nil })
+		},
+		"Record": func() error { return l.Record(ctx, end) },
+		"Say":    func() error { return l.Say(ctx, "go", op.SourceSteer) },
+		"Jump":   func() error { return l.Jump(ctx, op.JumpRequested{By: op.ByUser}) },
+		"Answer": func() error { return l.Answer(ctx, &op.QuestionAnswered{Asked: 4}) },
+		"Resume": func() error { return l.Resume(ctx, "go", new(op.TaskResumed)) },
+		"Result": func() error { return l.PostResult(ctx, nil, nil, &op.ToolReturned{Call: "c"}) },
+	} {
+		if err := record(); !errors.Is(err, taskdir.ErrNotLive) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if seq := l.State().Last; seq != 4 {
+		t.Errorf("the state is at operation %d", seq)
+	}
+}
+
+// TestPostResultSchedulesOneJump: the jump that a call requests is recorded before its result; a
+// second one in the same step, folded or not, is dropped, and its result is an error.
+func TestPostResultSchedulesOneJump(t *testing.T) {
+	l := openLedger(t)
 	defer l.Journal.Close()
 	calls := []op.Call{
 		{ID: "c1", Name: "jump_to_step", Args: "{}"}, {ID: "c2", Name: "send_dmail", Args: "{}"},
@@ -87,18 +125,7 @@ func TestPostResultSchedulesOneJump(t *testing.T) {
 // TestFirstAnswerCounts: of answers at the same time one is recorded; the others learn whose it was. One to a
 // question that is over is refused.
 func TestFirstAnswerCounts(t *testing.T) {
-	root := t.TempDir()
-	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
-	count, err := tokens.ForEncoding("r50k_base")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
-	o.Stream.Now = time.Now
-	l, err := journal.OpenLedger(h, "t", count, 0, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := openLedger(t)
 	defer l.Journal.Close()
 	if err := l.Record(t.Context(), &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.QuestionAsked{About: op.AboutAnswer}); err != nil {
 		t.Fatal(err)
