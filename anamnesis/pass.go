@@ -94,7 +94,7 @@ const (
 	WriterExtractor = "extractor"
 )
 
-// Result is what a pass remembers.
+// Result is the result of a pass.
 type Result struct {
 	Block     string // the hot block, between its marks; empty when the task is over
 	Cards     []*card.Card
@@ -241,8 +241,8 @@ func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) 
 			cited[seq] = true
 			if rec := byOp[seq]; rec != nil {
 				cited[rec.seq], cited[rec.end] = true, true
-				// The record knows in which files the call ran. A model would describe them as it
-				// believes them to have been.
+				// The record has the state of the files in which the call ran. A model would describe the
+				// state that it assumes.
 				if rec.kind == recCall {
 					f.State = quote.Shorten(rec.state, note.MaxStateRunes)
 				}

@@ -59,14 +59,14 @@ func (s *Store) applyChange(ch Change, todo []planned) error {
 			return fmt.Errorf("note the review: %w", err)
 		}
 	}
-	// From here on a crash is finished by whoever opens the folder next: the intent holds the new bytes.
+	// From here on, the next opening completes the change after a crash: the intent holds the new bytes.
 	if err := in.Write(s.fs); err != nil {
 		return err
 	}
 	if err := s.writeFiles(todo); err != nil {
 		return errors.Join(err, s.rollback(todo, in.Path))
 	}
-	// The files are what counts: a history that cannot be written now is caught up with at the next change.
+	// The change is complete with its files. A commit that cannot be made now is made at the next change.
 	s.histErr = s.commitIntent(&in)
 	return s.enter(todo)
 }
@@ -86,8 +86,8 @@ func (s *Store) writeFiles(todo []planned) error {
 	return nil
 }
 
-// rollback undoes a change that could not be written whole. Where that fails,
-// too, the intent stays, and the next opening carries the change to its end.
+// rollback undoes a change that could not be written whole. If that fails as well, the intent
+// remains, and the next opening completes the change.
 func (s *Store) rollback(todo []planned, intentPath string) error {
 	for _, p := range todo {
 		now, err := os.ReadFile(p.Path)
@@ -184,8 +184,8 @@ func (s *Store) completePending() error {
 	return nil
 }
 
-// commitIntent commits the files that hold what the intent says and forgets
-// the intent; when the history cannot take it now, it waits.
+// commitIntent commits the files that hold what the intent says and removes the intent. If no
+// commit can be made now, the intent waits.
 func (s *Store) commitIntent(in *intent.Intent) error {
 	if s.opts.NoHistory {
 		return os.Remove(in.Path)
@@ -198,7 +198,7 @@ func (s *Store) commitIntent(in *intent.Intent) error {
 		f := &in.Files[i]
 		now, err := intent.SumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
 		switch {
-		// Somebody has changed the file since: the next change commits it as an edit by hand.
+		// Another program has changed the file since: the next change commits it as an edit by hand.
 		case err != nil || now != f.Sum():
 		case f.Gone:
 			files[f.Path] = nil
@@ -226,9 +226,8 @@ func (s *Store) commitFiles(in *intent.Intent, files map[string][]byte) error {
 	return err
 }
 
-// HistoryError tells why the last change, or what people changed before it,
-// is not in the history yet; nil when it is. The files are written all the
-// same, and the next change tries again.
+// HistoryError returns why the last change, or edits by hand before it, are not in the history yet;
+// nil when they are. The files are written nevertheless, and the next change tries again.
 func (s *Store) HistoryError() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

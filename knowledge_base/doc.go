@@ -20,7 +20,6 @@
 //
 // # Retrieval
 //
-// How cards are found is package retrieval's. This package adds what only it
-// knows: which cards a task may see, and what a card's standing does to its
-// score.
+// Package retrieval finds cards. This package decides which cards a task may see, and how a card's
+// state changes its score.
 package knowledgebase

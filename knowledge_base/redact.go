@@ -17,12 +17,12 @@ func (s *Store) Redacted(c *card.Card) (clean *card.Card, markers []string, err 
 	return s.redact().Card(c)
 }
 
-// redactChange takes the secrets out of a change that is about to be made, and
-// tells which cards had any. Its cards are copies already.
+// redactChange replaces the secrets in a change that is about to be made, and reports the cards that
+// had any to Notice. The change's cards are copies already.
 func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 	var none []string
-	// A secret that one place shows plainly is known in every other form and place
-	// only once it was seen.
+	// All texts pass through the redactor once before: a secret that one of them shows plainly is then
+	// replaced in the others as well, whatever its form there.
 	for _, c := range cards {
 		s.redact().Text(string(c.Markdown()), &none)
 	}

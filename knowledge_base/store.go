@@ -35,7 +35,7 @@ var (
 )
 
 // ConflictError says that a card was not written because that would have
-// overwritten what somebody else wrote. The file is as it was.
+// overwritten another change. The file is as it was.
 type ConflictError struct {
 	ID, Path string
 	Why      string
@@ -78,7 +78,7 @@ type Options struct {
 
 	// SharedReviews is a folder with files that are named after lessons ([card.Card.Hash]): these count as reviewed.
 	SharedReviews string
-	// Reviewed, if not nil, tells others of a lesson that a user reviewed.
+	// Reviewed, if not nil, is called with each lesson that a user reviewed.
 	Reviewed func(lesson string) error
 
 	usage, reviews string // where they are kept; "" is beside the cards

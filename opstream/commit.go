@@ -90,7 +90,7 @@ func (l *Log) withdraw(c *call) bool {
 	return i >= 0
 }
 
-// commit writes one batch from the queue's head and tells its callers. The caller has the turn.
+// commit writes one batch from the queue's head and ends its calls. The caller has the turn.
 func (l *Log) commit() {
 	l.mu.Lock()
 	err, cur := l.poison, l.scan.Cur

@@ -144,6 +144,7 @@ func (r *Reader) reread(st *segments.Stop) (*segments.Stop, error) {
 	if err != nil {
 		return st, err
 	}
+	// The old lines are all there if the last of them is: its hash covers those before it.
 	same := r.scan.Cur.Seq == old.Seq && r.scan.Cur.Hash == old.Hash
 	if r.scan.Cur.Seq > old.Seq {
 		line, _, err := r.scan.ReadLine(old.Seq)
@@ -217,7 +218,7 @@ func (r *Reader) Since(after uint64) iter.Seq2[Record, error] {
 }
 
 // emit yields the records after a seq up to limit. It returns the last seq yielded, how many
-// withdrawals it knows of, and whether the consumer wants more.
+// withdrawals it has taken into account, and whether the consumer wants more.
 func (r *Reader) emit(files *segments.Reader, after, limit uint64, yield func(Record, error) bool) (uint64, int, bool) {
 	for {
 		r.mu.Lock()

@@ -79,6 +79,7 @@ func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, er
 		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segments.Path(dir, stop.Seg), stop.Off, stop.Seq, stop.Why)
 	}
 	out.Records, out.Blobs = scan.Cur.Seq, len(blobs)
+	// Of a stream without one readable record the copy is a valid stream that is empty.
 	part := to + partSuffix
 	err = copyPrefix(fsys, dir, part, &scan.Cur, blobs)
 	if err == nil {

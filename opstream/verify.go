@@ -183,6 +183,7 @@ func (v *verifier) cannotRead(err error) error {
 	if err == nil || !durable.Unreadable(err) {
 		return err
 	}
+	// The first segment begins with line 1. It is named as well if not even its first line could be read.
 	v.report.add(Finding{
 		Severity: SeverityCorrupt, File: segments.Path(v.dir, max(v.scan.Cur.Seg(), 1)),
 		Offset: v.scan.Cur.Off, Seq: v.scan.Cur.Seq + 1, Why: err.Error(),

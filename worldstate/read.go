@@ -200,7 +200,7 @@ func Identity(dir string) (top string, ids []string, first func() string) {
 // repository all are empty.
 func GitAround(dir string) (gitDir, common string, outer ignore.Chain) { return usergit.Around(dir) }
 
-// Where a user's repository stands, and what reads that again and again.
+// The state of a user's repository, and its reader.
 type (
 	GitState  = usergit.State
 	GitReader = usergit.Reader

@@ -1,6 +1,6 @@
 // Package facts counts what a repository's tasks showed of it: what runs its tests, what never starts, what
-// exceeds the time limit, which tests fail anyway. A fact is a count over tasks and no judgement; it is told
-// only where the tasks that tried agree, and where the last of them did not show otherwise.
+// exceeds the time limit, which tests fail anyway. A fact is a count over tasks and no judgement; it is shown
+// only if the tasks that tried agree and the last of them did not show otherwise.
 package facts
 
 import (
@@ -104,7 +104,7 @@ func Count(tasks []Task) []Fact {
 	})
 	// Of two paths to one runner the longer is named first, since it works from the top of the repository; a path that
 	// only a few tasks took does not displace the other.
-	for i := range out { // of two runners that are one, the longer path says where it is
+	for i := range out {
 		for k := i + 1; k < len(out) && out[k].Kind == Works && 2*out[k].Seen >= out[i].Seen; k++ {
 			if names(bare(out[i].Match), bare(out[k].Match)) {
 				out[i], out[k] = out[k], out[i]

@@ -52,8 +52,8 @@ func (h *heading) fits(f *Fact) bool {
 	return f.Line == "" && f.Kind == h.kind && h.dead == (f.Kind == Missing && f.Seen == f.Of && f.Seen >= 5)
 }
 
-// Tell chooses the facts that a task is told at its start, and words them: a user's lines first. Nothing is told
-// of what the world contradicts.
+// Tell selects the facts that are shown to a task at its start, and words them: a user's lines first. A fact that the
+// world contradicts is not shown.
 func Tell(all []Fact, w World) (text string, told []Fact) {
 	lines, room := []string{intro}, bytesPerToken*maxTokens-len(intro)
 	for _, f := range all {

@@ -185,9 +185,8 @@ func clean(l string) string {
 	return l
 }
 
-// telling finds the line that tells most. Of equal ones it is the first: later
-// errors often follow from it. Of lines that tell nothing by their words, and
-// where a rule says so, it is the last.
+// telling finds the line that says most about the failure. Of equal ones it is the first: later
+// errors often follow from it. If no line's words say anything, or a rule says so, it is the last.
 func (p *page) telling() Failure {
 	f := Failure{Index: -1}
 	best, told := 0, 0 // told: the weight that a rule gives the next line

@@ -85,7 +85,7 @@ func mostAlike(list []Left) (i, j int) {
 	ends := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	words := make([]map[string]bool, len(list))
 	for i, l := range list {
-		_, why, _ := strings.Cut(l.Text, ": ")
+		_, why, _ := strings.Cut(l.Text, ": ") // reasons are compared, not the steps before them
 		words[i] = make(map[string]bool)
 		for _, w := range strings.FieldsFunc(strings.ToLower(why), ends) {
 			words[i][w] = true

@@ -135,6 +135,7 @@ func byproducts(calls []Call, key string) map[string]bool {
 	for i := range calls {
 		c := &calls[i]
 		wrote[c.Step] = append(wrote[c.Step], c.Wrote...)
+		// A line may prepare the command (cd, export) as long as the preparation changes no file.
 		alone := commandKey(c.Command) == key && shell.ReadsOnly(cmp.Or(preparation(c.Command), "true"))
 		if c.Command != "" && !alone && !shell.ReadsOnly(c.Command) {
 			mixed[c.Step] = true

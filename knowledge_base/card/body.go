@@ -270,7 +270,7 @@ func renderBullet(k bulletKind, text, marker, eol string) string {
 	return b.String()
 }
 
-// startsBlock tells whether a text's first line is a list, fence, quote,
+// startsBlock reports whether a text's first line is a list, fence, quote,
 // heading or table, which needs a line of its own.
 func startsBlock(l string) bool {
 	marks := []string{"```", "~~~", "- ", "* ", "+ ", "> ", "# ", "## ", "### ", "|"}

@@ -82,8 +82,8 @@ type Provenance struct {
 
 // Card is one lesson: one markdown file.
 //
-// A Card from [Parse] remembers the bytes it came from; [Card.Markdown]
-// changes only what was changed in the fields. A Card is not safe for
+// A Card from [Parse] holds the bytes it came from; [Card.Markdown] changes
+// in them only what was changed in the fields. A Card is not safe for
 // concurrent use while it is being changed.
 type Card struct {
 	Topic       string     `json:"topic"`       // one line
@@ -200,7 +200,7 @@ func invalidUTF8(src []byte) int {
 	return -1
 }
 
-// Clone returns an independent copy that remembers the same origin.
+// Clone returns an independent copy with the same origin.
 func (c *Card) Clone() *Card {
 	f := *c // origin is never changed after parsing
 	cloneFields(f.keys())

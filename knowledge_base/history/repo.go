@@ -4,8 +4,8 @@
 //
 // No command reads the folder's files: contents are handed over as they were checked, so that no
 // filter and no change in between gets into a commit. The branch and the index are replaced
-// here, under the lock that git takes, because a git process that dies leaves locks which
-// nobody can tell from a user's.
+// here, under the lock that git takes, because a git process that dies leaves locks that cannot be
+// distinguished from those of a user's git.
 package history
 
 import (
@@ -104,7 +104,7 @@ func Create(dir string, exclude ...string) (*Repo, error) {
 	return r, nil
 }
 
-// create makes a repository under another name and renames it, so that no half one is ever met.
+// create makes a repository under another name and renames it, so that .git is always complete.
 func create(dir string) error {
 	temp := filepath.Join(dir, newName)
 	err := os.RemoveAll(temp)
@@ -165,7 +165,7 @@ func (r *Repo) replace(name string, data []byte) error {
 }
 
 // settings are those of every git process: it runs no hook and no monitor, packs nothing
-// without being asked, and syncs what it writes (git before 2.36 knows the second name only).
+// without being asked, and syncs what it writes (git before 2.36 has only the second name).
 func settings() []string {
 	var out []string
 	for _, s := range []string{
@@ -285,7 +285,7 @@ func (r *Repo) head() (branch, at string, err error) {
 
 // ready reports, as [ErrBusy], what keeps commits from being made now.
 func (r *Repo) ready() error {
-	// The files by which git remembers what a user has not finished.
+	// Each is there while an operation of git that a user has begun is not finished.
 	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"} {
 		if _, err := os.Lstat(filepath.Join(r.git, name)); err == nil {
 			return fmt.Errorf("%w: %s has an unfinished %s; finish or abort it with git", ErrBusy, r.dir, name)

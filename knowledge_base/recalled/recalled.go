@@ -43,7 +43,7 @@ const (
 	Hypothesis Rung = "hypothesis"
 )
 
-// Trust is what this machine knows of a card's truth.
+// Trust says how far this machine's records support a card.
 type Trust struct {
 	Rung Rung `json:"rung"`
 	// Met counts the tasks that met the error the card quotes, apart from its own and

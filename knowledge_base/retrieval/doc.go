@@ -9,6 +9,6 @@
 // possible score a text reaches.
 //
 // An index is a function of the documents it holds: however they came to be
-// there, the same documents produce the same answers to the byte. It knows
-// nothing of cards, and of the disk only where it keeps the vectors it made.
+// there, the same documents produce the same answers to the byte. It is
+// independent of cards, and uses the disk only to store vectors.
 package retrieval

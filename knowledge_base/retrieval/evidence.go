@@ -27,8 +27,8 @@ type leniency struct {
 	// A report of a failure quotes it, so a card about it has more of its words
 	// than a card has of a question's: it needs this many times as much.
 	report float64
-	// Once one document shows that the store knows of the matter, the others
-	// need this share of what it needed.
+	// Once one document is found, the store is about the matter, and the others need this share
+	// of the evidence.
 	companion float64
 	// What is shown has at least this share of the best score.
 	scoreShare float64

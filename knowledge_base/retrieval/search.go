@@ -33,21 +33,21 @@ type Query struct {
 	// MinEvidence is the [Evidence.Strength] below which a document is not
 	// found; 0 is [DefaultMinEvidence], a negative value returns everything.
 	MinEvidence float64
-	// Allowed tells which documents may be found; nil is all.
+	// Allowed reports whether a document may be found; nil: all may.
 	Allowed func(id string) bool
 	// Prior is what a document's score is multiplied by, at most [MaxPrior];
 	// nil is 1.
 	Prior func(id string) float64
 }
 
-// Evidence is what speaks for a document, before any normalisation.
+// Evidence measures how well a document matches, before any normalisation.
 type Evidence struct {
 	// Matched is the share, 0 to 1, of the query's weight that the document's
 	// words account for; rare words weigh more.
 	Matched float64 `json:"matched"`
-	// Strength is Matched, and the same of character 4-grams, held against the
-	// length of the query: a long query needs a smaller share. This is what
-	// abstention looks at.
+	// Strength is computed from Matched, the same share of character 4-grams, and the
+	// length of the query: a long query needs a smaller share. Whether anything is found
+	// is decided by it.
 	Strength float64 `json:"strength"`
 	// Cosine of the document's and the query's vector, -1 to 1.
 	Cosine float64 `json:"cosine"`

@@ -40,7 +40,7 @@ type Item struct {
 }
 
 // Queue returns the first n of the waiting cards with what a reader should know
-// of them. more tells how many wait beyond.
+// of them. more is the number of further ones.
 func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item, more int, err error) {
 	waiting := Waiting(store)
 	more = max(0, len(waiting)-n)

@@ -220,15 +220,15 @@ func (t *Tally) Counts(card string) Counts {
 	return Counts{}
 }
 
-// maxLean is what counters alone may add to or take from a card's score.
+// maxLean is the most that counters alone may add to a card's score or subtract from it.
 const maxLean = 0.10
 
-// Lean is what the counts speak for: between -0.10 and +0.10, drawn towards 0
-// while little is known: tasks in which the card held, against those that contradicted it. Being
-// shown or found again adds nothing, so that a card cannot rise by being high, and neither does the
-// end of a task.
+// Lean returns what the counts add to a card's score, -0.10 to +0.10: the more tasks in which the
+// card held and the fewer that contradicted it, the higher. It is near 0 while few tasks are
+// counted. Being shown or found again adds nothing, so that a card cannot rise by being high, and
+// neither does the end of a task.
 func (c Counts) Lean() float64 {
-	const doubt = 4 // tasks that would have to speak as loudly as nothing
+	const doubt = 4 // counts as so many tasks in which the card neither held nor was contradicted
 	good := c.Held + c.Verified
 	return maxLean * float64(good-c.Contradicted) / float64(good+c.Contradicted+doubt)
 }

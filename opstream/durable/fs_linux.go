@@ -28,8 +28,8 @@ func datasync(f *os.File) error {
 	return os.NewSyscallError("fdatasync", syncErr)
 }
 
-// Identity tells a file or directory from every other one, also from later ones of its path and inode. It leaves the
-// device's number out, which a start of the machine can change.
+// Identity identifies a file or directory, also among later ones with its path and inode. The device's number is no
+// part of it, because a start of the machine can change that.
 func Identity(path string) string {
 	var s unix.Statx_t
 	_ = unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &s)

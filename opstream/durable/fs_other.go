@@ -12,7 +12,7 @@ import (
 // datasync is the platform's strongest sync (F_FULLFSYNC on macOS).
 func datasync(f *os.File) error { return f.Sync() }
 
-// Identity tells a file or directory from the others that exist.
+// Identity identifies a file or directory among those that exist.
 func Identity(path string) string {
 	var s unix.Stat_t
 	_ = unix.Stat(path, &s)

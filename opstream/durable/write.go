@@ -101,6 +101,7 @@ func Append(fsys FS, path string, data []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	// A file of OS has a lock. The files of other implementations, which inject faults, are opened by one process.
 	if f, ok := f.(interface{ Lock() error }); ok {
 		if err := f.Lock(); err != nil {
 			return err

@@ -47,8 +47,7 @@ type TaskOpened struct {
 	Redact []string `json:"redact,omitempty"`
 	// NoFinalPass: the paths the task left are not read at its end.
 	NoFinalPass bool `json:"no_final_pass,omitempty"`
-	// Mark is the word in the program's own marks, which only this task knows; empty in older
-	// tasks.
+	// Mark is the word in the program's own marks, a secret of this task; empty in older tasks.
 	Mark string `json:"mark,omitempty"`
 	// Experiment: earlier versions withheld some unreviewed cards from such tasks.
 	Experiment bool `json:"experiment,omitempty"`
@@ -71,7 +70,7 @@ type TaskOpened struct {
 type Worktree struct {
 	From string `json:"from"`          // the top of the repository, or the directory
 	Root string `json:"root"`          // the worktree of From, or its copy; the task's directory is in it
-	Git  bool   `json:"git,omitempty"` // git knows it
+	Git  bool   `json:"git,omitempty"` // it is a git worktree
 }
 
 // Origin names a session of another agent.
@@ -244,8 +243,8 @@ type ModelReplied struct {
 	Joins bool `json:"joins,omitempty"`
 }
 
-// Unfinished returns what the model is told if the reply is to be followed by another one although it makes
-// no call: it says nothing, was cut at the token limit, or its text is a call that cannot be read. Empty
+// Unfinished returns the program's message to the model if the reply is to be followed by another one although
+// it makes no call: it is empty, was cut at the token limit, or its text is a call that cannot be read. Empty
 // otherwise.
 func (b *ModelReplied) Unfinished() string {
 	switch {

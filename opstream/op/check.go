@@ -26,8 +26,8 @@ type CheckRan struct {
 	Checks []Check `json:"checks"`
 	Passed bool    `json:"passed"`           // all did
 	Rating *Rating `json:"rating,omitempty"` // nil in streams of earlier versions: see Rated
-	// Asked: the agent has said that it is done, or the turn ends. Otherwise the run only shows how the
-	// task stands.
+	// Asked: the agent has said that it is done, or the turn ends. Otherwise the run only shows the
+	// progress of the task.
 	Asked bool `json:"asked,omitempty"`
 	First bool `json:"first,omitempty"` // of the goal
 	// InWorld is why the checks ran in the directory itself, in the first run of the goal that did.

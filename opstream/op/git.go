@@ -17,7 +17,7 @@ type GitSeen struct {
 	Unbundled string `json:"unbundled,omitempty"`
 }
 
-// GitAt is where a git repository stands.
+// GitAt is the recorded state of a git repository.
 type GitAt struct {
 	Head   string `json:"head,omitempty"`   // the branch that is checked out, such as refs/heads/main; empty: detached
 	Commit string `json:"commit,omitempty"` // of HEAD; empty: the branch has none

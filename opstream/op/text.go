@@ -58,6 +58,7 @@ func OwnText(b Body) *string {
 		return &b.Notice
 	case *WorldSaved:
 		return &b.Mark
+	// Words of a pass or a jump are the user's, and so are not signed as the program's.
 	case *PassDone:
 		return &b.Block
 	case *JumpDone:

@@ -32,8 +32,8 @@ func MainArgs(tool string) []string {
 	return strings.Fields(args)
 }
 
-// recorded is the one place that knows tools by their names in streams; a test compares it with
-// the tools' specs.
+// recorded is the only table of the tools' names in streams; a test compares it with the tools'
+// specs.
 func recorded(tool string) (act Act, mainArgs string) {
 	switch tool {
 	case "ReadFile", "ReadMedia", "ReadOperation":

@@ -123,7 +123,7 @@ func (l *List) Follow(at time.Time, old, now []*card.Card) error {
 	return nil
 }
 
-// Judge returns a card's file with its claims replaced by what this machine knows: a review
+// Judge returns a card's file with its claims replaced by what is recorded on this machine: a review
 // counts only if it was made here, and a text that arrived from elsewhere is outside text until
 // it is reviewed here.
 func (l *List) Judge(st *folder.File) *folder.File {

@@ -22,8 +22,8 @@ import (
 	"anamnesis/opstream/durable"
 )
 
-// Scrubber returns texts, files and names of the folder without secrets. What it finds in
-// one place it then knows in others: it has to see everything before anything is written.
+// Scrubber returns texts, files and names of the folder without secrets. A secret that it finds in
+// one place it replaces in all later ones, so it must read everything before anything is written.
 type Scrubber struct {
 	redact Redactor
 	names  map[string]string // path to the new last part of it

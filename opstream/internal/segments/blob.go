@@ -123,7 +123,7 @@ func EncodeBody(body []byte) (compact []byte, mime string, err error) {
 	switch {
 	case len(compact) == 0 || compact[0] != '{':
 		return nil, "", fmt.Errorf("%w: the body is not a JSON object", wire.ErrInvalid)
-	case !utf8.Valid(compact):
+	case !utf8.Valid(compact): // a segment is UTF-8 throughout
 		return compact, mimeBytes, nil
 	case len(compact) > wire.MaxInlineBytes, bytes.HasPrefix(compact, []byte(blobPrefix)):
 		return compact, mimeJSON, nil

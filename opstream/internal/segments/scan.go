@@ -191,7 +191,7 @@ func (s *Scanner) Vouched(st *Stop) (uint64, error) {
 			ack = max(ack, first-1)
 		}
 	}
-	if ack >= st.Seq || s.Cur.Seg() == 0 {
+	if ack >= st.Seq || s.Cur.Seg() == 0 { // it is corruption already, or there is no first segment to read
 		return ack, nil
 	}
 	f, err := s.FS.Open(Path(s.Dir, st.Seg), os.O_RDONLY)

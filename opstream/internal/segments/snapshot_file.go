@@ -122,7 +122,7 @@ func (c *Snapshot) decodeIndex(data []byte, h *snapshotHead) error {
 			return fmt.Errorf("the index is wrong for record %d", seq)
 		}
 		data = data[n:]
-		if len(segs) > 0 && seq == segs[0] {
+		if len(segs) > 0 && seq == segs[0] { // the line begins a segment, so the one before it ends
 			c.ends, end, segs = append(c.ends, end), 0, segs[1:]
 		}
 		e := wire.Entry{Off: end, Size: size}

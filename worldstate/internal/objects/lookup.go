@@ -152,8 +152,8 @@ func (s *Store) Published(idxPath string) error {
 	return nil
 }
 
-// PackNames returns the sorted names of the packs, by which the stat cache knows that its
-// objects are still stored. The caller must not change the list.
+// PackNames returns the sorted names of the packs, by which the stat cache checks that its objects
+// are still stored. The caller must not change the list.
 func (s *Store) PackNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

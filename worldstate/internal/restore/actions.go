@@ -48,7 +48,7 @@ func Reversed(actions []Action) []Action {
 }
 
 // WithReadOnlyDirs adds an action without a change for every read-only directory that the restore must
-// make writable for a time, so that recovery knows its mode. now is the present world.
+// make writable for a time, so that the journal holds its mode for a recovery. now is the present world.
 func WithReadOnlyDirs(actions []Action, now *tree.Listing) []Action {
 	planned := make(map[string]bool, len(actions))
 	for _, a := range actions {

@@ -211,7 +211,7 @@ func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *Nod
 		}
 	}
 	n := Seal(items, nil)
-	n.Held = true
+	n.Held = true // its trees were read from the store
 	return n, nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// State is where a user's repository stands.
+// State is the state of a user's repository: what is checked out, the refs and the index.
 type State struct {
 	Head   string // the branch that is checked out, such as refs/heads/main; empty: detached
 	Commit string // of HEAD, hex; empty: the branch has none yet
