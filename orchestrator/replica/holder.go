@@ -30,7 +30,7 @@ const (
 	// heartbeatTime is after how long a holder that recorded nothing extends the log all the same, or after a quarter
 	// of the lease.
 	heartbeatTime = 30 * time.Second
-	// lingerTime is how long what nobody waits for is gathered before it is sent.
+	// lingerTime is how long new lines that no caller waits for are collected before they are sent.
 	lingerTime = time.Second
 	// firstRetry and lastRetry bound the pause after the bucket failed.
 	firstRetry = 200 * time.Millisecond
@@ -69,7 +69,7 @@ type Holder struct {
 	stopped chan struct{}
 	closing chan struct{} // closed by Close
 	wrote   chan struct{} // something was recorded
-	wake    chan struct{} // somebody waits until it is sent
+	wake    chan struct{} // a caller waits until it is sent
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change of what follows
@@ -111,7 +111,7 @@ func Hold(ctx context.Context, b bucket.Bucket, c Cursor, o Options) (*Holder, e
 	return h, nil
 }
 
-// Place says that a directory has the task's files.
+// Place records that a directory has the task's files.
 func (h *Holder) Place(dir string) {
 	h.mu.Lock()
 	h.cursor.Place = durable.Identity(dir)
@@ -126,7 +126,7 @@ func (h *Holder) Attach(task, store string, log *opstream.Log) {
 	h.Wrote()
 }
 
-// Wrote says that a stream has new lines. It does not block.
+// Wrote reports that a stream has new lines. It does not block.
 func (h *Holder) Wrote() { signal(h.wrote) }
 
 func signal(c chan struct{}) {
@@ -463,7 +463,7 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 			begun = first // whose answer was lost, so that others count the lease from then on
 			return nil
 		}
-		return lostTo(stored)
+		return lostError(stored)
 	})
 	if err != nil {
 		return err
@@ -486,8 +486,8 @@ func (h *Holder) extend(ctx context.Context, b *batch, released bool) error {
 	return h.cursor.write(h.o.Home)
 }
 
-// lostTo returns ErrLost, naming who has the task.
-func lostTo(stored []byte) error {
+// lostError returns ErrLost, naming who has the task.
+func lostError(stored []byte) error {
 	a, _, err := decode(stored)
 	if err != nil {
 		return err

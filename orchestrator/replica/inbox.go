@@ -33,7 +33,7 @@ func inboxName(task string, n uint64) string {
 func Send(ctx context.Context, b bucket.Bucket, after uint64, m Message) (uint64, error) {
 	for m.V, m.N, m.ID = version, after+1, randomName(); ; m.N++ {
 		data, _ := json.Marshal(m) // it has texts and numbers only
-		created, err := patiently(ctx, func() (bool, error) {
+		created, err := withRetries(ctx, func() (bool, error) {
 			err := b.Create(ctx, inboxName(m.Task, m.N), data)
 			if !errors.Is(err, bucket.ErrExists) {
 				return err == nil, err

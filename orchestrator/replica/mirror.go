@@ -51,7 +51,7 @@ func Mirror(ctx context.Context, b bucket.Bucket, h taskdir.Home, task string) (
 	}
 	records := len(names) == 0
 	if records {
-		names, err = all, forget(h, all)
+		names, err = all, prune(h, all)
 	}
 	failed = make([]error, len(names))
 	var group errgroup.Group
@@ -99,8 +99,8 @@ func mirrorTask(ctx context.Context, b bucket.Bucket, h taskdir.Home, task strin
 	return err
 }
 
-// forget removes the copies of tasks that the bucket no longer has.
-func forget(h taskdir.Home, all []string) error {
+// prune removes the copies of tasks that the bucket no longer has.
+func prune(h taskdir.Home, all []string) error {
 	copies, err := h.Tasks()
 	for _, task := range copies {
 		if !slices.Contains(all, cmp.Or(h.KeptAs(task), task)) {
@@ -113,7 +113,7 @@ func forget(h taskdir.Home, all []string) error {
 // standing says how a copied task stands, as far as its log shows it: done, abandoned, asking, running, or waiting for
 // a user, a provider or somebody who continues it.
 func standing(h taskdir.Home, task string, st *state.State) string {
-	c, _ := ReadCursor(h, h.KeptAs(task)) // one that cannot be read tells nothing
+	c, _ := ReadCursor(h, h.KeptAs(task)) // one that cannot be read counts as none
 	switch idle := st.Waits(); {
 	case idle && st.Turn.End != nil && st.Turn.End.Reason == "done":
 		return "done"

@@ -189,7 +189,7 @@ func (f *file) load(ctx context.Context, b bucket.Bucket) error {
 		return nil
 	}
 	for _, name := range f.parts {
-		data, err := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, name) })
+		data, err := withRetries(ctx, func() ([]byte, error) { return b.Get(ctx, name) })
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ type packs struct {
 
 func (p *pull) run(ctx context.Context) error {
 	last := logName(p.Task, p.Last.N)
-	names, err := patiently(ctx, func() ([]string, error) {
+	names, err := withRetries(ctx, func() ([]string, error) {
 		// The list begins with the last object that was read: without it, the task was removed or the bucket set back.
 		return p.bucket.List(ctx, logPrefix(p.Task), logName(p.Task, max(p.Last.N, 1)-1))
 	})
@@ -130,7 +130,7 @@ type object struct {
 }
 
 func (p *pull) get(ctx context.Context, name string) (*object, error) {
-	data, err := patiently(ctx, func() ([]byte, error) { return p.bucket.Get(ctx, name) })
+	data, err := withRetries(ctx, func() ([]byte, error) { return p.bucket.Get(ctx, name) })
 	if err != nil {
 		return nil, err
 	}

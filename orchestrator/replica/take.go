@@ -74,8 +74,8 @@ func Lock(h taskdir.Home, task string) (io.Closer, error) {
 	return f, err
 }
 
-// patiently repeats a request while the bucket fails in passing, for some seconds.
-func patiently[T any](ctx context.Context, request func() (T, error)) (T, error) {
+// withRetries repeats a request for some seconds while the bucket fails transiently.
+func withRetries[T any](ctx context.Context, request func() (T, error)) (T, error) {
 	for pause := firstRetry; ; pause *= 2 {
 		v, err := request()
 		lasting := errors.Is(err, bucket.ErrExists) || errors.Is(err, bucket.ErrAbsent) ||
@@ -101,7 +101,7 @@ func Check(ctx context.Context, b bucket.Bucket) error {
 	results := make(chan error, 2)
 	for _, text := range []string{"one", "two"} {
 		go func() {
-			_, err := patiently(ctx, func() (struct{}, error) {
+			_, err := withRetries(ctx, func() (struct{}, error) {
 				err := b.Create(ctx, name, []byte(text))
 				if errors.Is(err, bucket.ErrExists) {
 					if stored, failed := b.Get(ctx, name); failed != nil || string(stored) == text {
@@ -130,7 +130,7 @@ func Check(ctx context.Context, b bucket.Bucket) error {
 
 func Has(ctx context.Context, b bucket.Bucket, task string) (bool, error) {
 	// A process that was killed before its first object arrived may have left a name in the index.
-	_, err := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, logName(task, 1)) })
+	_, err := withRetries(ctx, func() ([]byte, error) { return b.Get(ctx, logName(task, 1)) })
 	if errors.Is(err, bucket.ErrAbsent) {
 		return false, nil
 	}
@@ -155,7 +155,7 @@ func Remove(ctx context.Context, b bucket.Bucket, task string, say func(string))
 		for i > 0 && !isLog(task, names[i]) {
 			i--
 		}
-		data, _ := patiently(ctx, func() ([]byte, error) { return b.Get(ctx, names[i]) })
+		data, _ := withRetries(ctx, func() ([]byte, error) { return b.Get(ctx, names[i]) })
 		last, _, failed := decode(data)
 		if failed != nil {
 			say(fmt.Sprintf("%s cannot be read: waiting %v for a sign of a process that can", names[i], DefaultLease))

@@ -34,8 +34,8 @@ CREATE VIRTUAL TABLE texts USING fts5(words, step UNINDEXED, time UNINDEXED, tex
 	content='', contentless_delete=1, contentless_unindexed=1, tokenize="ascii tokenchars '_'");`
 )
 
-// row is what the index knows of a task: last is its last operation, mark tells that from another stream's. source is
-// the directory that a worktree was made of.
+// row describes a task in the index. last is its last operation, and mark distinguishes that from another stream's.
+// source is the directory that a worktree was made of.
 type row struct {
 	n, last, began, changed                          int64
 	id, stamp, mark, dir, source, repo, title, agent string
@@ -197,14 +197,14 @@ func (x *index) read(ctx context.Context, tx *sql.Tx, id string) error {
 	stamp := stampOf(x.home, id) // before the stream is read: what is written meanwhile is read by the next search
 	stream, damage := taskdir.OpenStream(x.home, id)
 	if errors.Is(damage, taskdir.ErrNoTask) {
-		return forget(ctx, tx, r.n)
+		return deleteTask(ctx, tx, r.n)
 	}
 	if damage == nil {
 		defer stream.Close()
 		last, damage := stream.Get(uint64(r.last))
 		if mark := fmt.Sprintf("%x %v", last.Prev, last.Time); r.last > 0 && (damage != nil || mark != r.mark) {
 			// Another stream has the task's name now, or this one was repaired.
-			if err := forget(ctx, tx, r.n); err != nil {
+			if err := deleteTask(ctx, tx, r.n); err != nil {
 				return err
 			}
 			r = row{n: r.n, id: id}
@@ -238,7 +238,7 @@ func (x *index) read(ctx context.Context, tx *sql.Tx, id string) error {
 	return err
 }
 
-// note keeps of an operation what describes the task.
+// note adds what an operation says of the task.
 func (r *row) note(o *op.Op) {
 	r.changed = o.Time.Unix()
 	switch b := o.Body.(type) {
@@ -267,8 +267,8 @@ func words(s string) string {
 	return out.String()
 }
 
-// forget removes a task, from the bytes of the file, too.
-func forget(ctx context.Context, tx *sql.Tx, n int64) error {
+// deleteTask deletes a task, and overwrites its bytes in the file.
+func deleteTask(ctx context.Context, tx *sql.Tx, n int64) error {
 	// Without 'optimize', segments still have the words of deleted rows.
 	_, err := tx.ExecContext(ctx, fmt.Sprintf(`DELETE FROM texts WHERE rowid >> %d = %d; DELETE FROM tasks WHERE n = %d;
 		INSERT INTO texts(texts) VALUES('optimize')`, seqBits+kindBits, n, n))

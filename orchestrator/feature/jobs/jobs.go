@@ -91,7 +91,7 @@ type job struct {
 
 // Begin implements tool.Jobs.
 func (js *Jobs) Begin(s tool.JobStart) (string, error) {
-	j, ctx, err := js.enter(s)
+	j, ctx, err := js.register(s)
 	if err != nil {
 		return "", err
 	}
@@ -111,11 +111,11 @@ func (js *Jobs) Begin(s tool.JobStart) (string, error) {
 			return err
 		})
 		if !running { // it never began
-			js.forget(j)
+			js.remove(j)
 			began <- err
 			return
 		}
-		js.leave(context.WithoutCancel(ctx), j, end)
+		js.recordEnd(context.WithoutCancel(ctx), j, end)
 	}()
 	if err := <-began; err != nil {
 		return "", err
@@ -123,8 +123,8 @@ func (js *Jobs) Begin(s tool.JobStart) (string, error) {
 	return j.ID, nil
 }
 
-// forget removes a job that did not begin.
-func (js *Jobs) forget(j *job) {
+// remove undoes register for a job that did not begin.
+func (js *Jobs) remove(j *job) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	j.stop()
@@ -132,7 +132,7 @@ func (js *Jobs) forget(j *job) {
 	js.list = slices.DeleteFunc(js.list, func(o *job) bool { return o == j })
 }
 
-func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
+func (js *Jobs) register(s tool.JobStart) (*job, context.Context, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	running := 0
@@ -163,9 +163,9 @@ func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	return j, ctx, nil
 }
 
-// leave records how a job ended. If the task was closed meanwhile, its next opening records
+// recordEnd records how a job ended. If the task was closed meanwhile, its next opening records
 // it.
-func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
+func (js *Jobs) recordEnd(ctx context.Context, j *job, end tool.JobEnd) {
 	js.mu.Lock()
 	j.stop()
 	j.Exit, j.Note, j.Network = end.Exit, end.Note, end.Network

@@ -21,7 +21,7 @@ type graft struct {
 	readOnly bool
 }
 
-func takeGraft(path string) (graft, error) {
+func openGraft(path string) (graft, error) {
 	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE | unix.AT_SYMLINK_NOFOLLOW
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, flags)
 	if err != nil {
@@ -33,9 +33,9 @@ func takeGraft(path string) (graft, error) {
 // devicesKept are the devices without access to hardware.
 const devicesKept = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom"
 
-// put attaches the piece at its path, which it creates in a new tree. Except for the kept devices, neither devices nor
-// set-user-id programs work in it.
-func (g graft) put() error {
+// mount attaches the piece at its path, which it creates in a new tree. Except for the kept devices, neither devices
+// nor set-user-id programs work in it.
+func (g graft) mount() error {
 	info, err := os.Lstat(g.path)
 	if errors.Is(err, os.ErrNotExist) {
 		err = g.makeRoom()
@@ -119,7 +119,7 @@ func mounts(c *Spec) error {
 	if rest, err = cover(rest); err != nil {
 		return err
 	}
-	if err := putAll(held.late); err != nil {
+	if err := mountAll(held.late); err != nil {
 		return err
 	}
 	for _, dir := range slices.Concat(around, rest) {
@@ -194,7 +194,7 @@ func hold(c *Spec) (p pieces, err error) {
 			if path == c.World && c.Fork != nil {
 				from = c.Fork.Dir
 			}
-			g, err := takeGraft(from)
+			g, err := openGraft(from)
 			if err != nil {
 				return p, err
 			}
@@ -207,7 +207,7 @@ func hold(c *Spec) (p pieces, err error) {
 
 // attach attaches the pieces that are not late.
 func (p pieces) attach(c *Spec) error {
-	if err := putAll(p.first); err != nil {
+	if err := mountAll(p.first); err != nil {
 		return err
 	}
 	if c.ReadOnly {
@@ -215,7 +215,7 @@ func (p pieces) attach(c *Spec) error {
 			return err
 		}
 	}
-	return putAll(p.last)
+	return mountAll(p.last)
 }
 
 // protected returns what stays read-only in the world. For a link it protects the target, if
@@ -246,9 +246,9 @@ func pinned(world string, protected []string) []string {
 	return slices.Compact(out)
 }
 
-func putAll(all []graft) error {
+func mountAll(all []graft) error {
 	for _, g := range all {
-		if err := g.put(); err != nil {
+		if err := g.mount(); err != nil {
 			return err
 		}
 	}
@@ -264,14 +264,14 @@ func privateTemp(c *Spec) ([]string, error) {
 		if c.Temp == "" || quarantine.Within(dir, c.World) || quarantine.WithinAny(dir, c.Writable) {
 			continue
 		}
-		g, err := takeGraft(c.Temp) // before a mount covers it
+		g, err := openGraft(c.Temp) // before a mount covers it
 		if err != nil {
 			return nil, err
 		}
 		g.path = dir
 		pieces, made = append(pieces, g), append(made, dir)
 	}
-	if err := putAll(pieces); err != nil {
+	if err := mountAll(pieces); err != nil {
 		return nil, err
 	}
 	for _, dir := range Existing([]string{"/dev/shm"}) {
