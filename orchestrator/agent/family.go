@@ -51,7 +51,7 @@ func ForModel(s *Spec, model string) string {
 	return s.Prompt
 }
 
-// Unattended is the part of a system prompt for a task that nobody watches. waits: a question waits for an
+// Unattended is the part of a system prompt for a task that no user watches. waits: a question waits for an
 // answer from elsewhere.
 func Unattended(waits bool, l op.Limits) string {
 	question := "a question is not answered. Decide what serves the request, and say at the end what you assumed."

@@ -103,7 +103,7 @@ func (in loading) beside(from place, ref string) (place, error) {
 	return place{}, fmt.Errorf("%s is outside the project: a project's agent may name only its own files", ref)
 }
 
-// read returns a file's bytes, and remembers a file that the project brought.
+// read returns a file's bytes, and records a file that the project brought.
 func (in loading) read(at place, most int64) ([]byte, error) {
 	switch at.scope {
 	case ScopeEmbedded:

@@ -54,7 +54,7 @@ func awaitDeadline(ctx context.Context) error {
 	return nil
 }
 
-// boottime is a clock that all processes of a machine share and that nobody sets; it runs while the machine sleeps.
+// boottime is a clock that all processes of a machine share and that cannot be set; it runs while the machine sleeps.
 func boottime() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // it cannot fail

@@ -121,7 +121,7 @@ func (s *Sandbox) attr() (*syscall.SysProcAttr, error) {
 		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
 	// Ids are mapped to themselves. An ordinary user may map only his own; root maps every
-	// user it knows, so that files keep their owners.
+	// user that it has, so that files keep their owners.
 	if os.Geteuid() != 0 {
 		// A user other than root would lose, in the exec, the capabilities of the first
 		// process of the namespaces.

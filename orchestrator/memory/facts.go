@@ -30,8 +30,8 @@ func OpenFacts(h taskdir.Home, dir string) (*facts.Repo, error) {
 	return r, err
 }
 
-// TellFacts words what a task in a directory is told of its repository at its start: nothing of what the
-// directory and the machine contradict now. The error says in one line why nothing is told.
+// TellFacts returns the facts of its repository that a task in a directory is shown at its start, without those that
+// the directory or the machine contradict now. The error says in one line why there are none.
 func TellFacts(h taskdir.Home, dir string) (text string, told []facts.Fact, err error) {
 	r, err := OpenFacts(h, dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func (m *Memory) tellFacts(rec *op.CardsRecalled) {
 	}
 }
 
-// KnownFacts returns the facts that the task is told, read once; nothing where it has installed something since.
+// KnownFacts returns the facts that the task is shown, read once; nothing where it has installed something since.
 func (m *Memory) KnownFacts() []facts.Fact {
 	if _, err := m.experienced(); err != nil {
 		return nil // the damage is reported when it matters

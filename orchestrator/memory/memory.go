@@ -49,7 +49,7 @@ type Memory struct {
 	seenMu     sync.Mutex // guards experience and facts
 	experience experience.Log
 	facts      facts.Record
-	known      func() []facts.Fact // what the task is told
+	known      func() []facts.Fact // what the model is shown
 	trusted    sync.Map            // evidence by the text of a card
 	elsewhere  map[string]evidence // by the hash of a card of another home's task
 	verified   []usage.Event       // by this process

@@ -84,7 +84,7 @@ func better(a, b *recalled.Hit) bool {
 }
 
 // namesWritten reports whether a command names a file of the directory that an earlier step of the task wrote. Its
-// failure may lie in that file, of which a lesson of one other task knows nothing.
+// failure may lie in that file, about which a lesson of one other task says nothing.
 func (m *Memory) namesWritten(command string) bool {
 	begun, err := m.StepEndedAt(0)
 	ended, eerr := m.StepEndedAt(m.State().Current)

@@ -63,7 +63,7 @@ func SharedPrefix(dir string) string {
 	id := ids[0]
 	if !strings.HasPrefix(id, "remote:") {
 		host, _ := os.Hostname()
-		id = cmp.Or(first(), host+" "+id) // no other machine knows it
+		id = cmp.Or(first(), host+" "+id) // the path means nothing on another machine
 	}
 	return fmt.Sprintf("learned/%.8x/", sha256.Sum256([]byte(id)))
 }

@@ -1,5 +1,5 @@
 // Package model is the interface to language models: one request in, one complete reply out,
-// with the pieces passed to a callback. It knows no provider; the implementations are in the
+// with the pieces passed to a callback. It depends on no provider; the implementations are in the
 // subpackages openai (any OpenAI-compatible endpoint) and script (a recording).
 //
 // A reply counts only if the provider stated why it ended, or that it is complete. Anything else is a [Fault], which

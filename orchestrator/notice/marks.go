@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// The program's marks carry a word that only the task knows, so that text from a command, a
-// page or a file cannot pass for one. The word is in the first operation and the system
+// The program's marks carry a random word of the task, so that text from a command, a page or a
+// file cannot pass for one. The word is in the first operation and the system
 // prompt; the stream records what the model sees, so that a prefix stays the same in every
 // process. Tasks without a word have marks without one.
 

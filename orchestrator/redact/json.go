@@ -10,7 +10,7 @@ import (
 )
 
 // Opaque reports whether a field that a model's provider put beside its reply is, by its name, a
-// signature or encrypted: bytes that nobody reads, and that have to go back unchanged. Patterns of secrets
+// signature or encrypted: bytes that only the provider reads, and that have to go back unchanged. Patterns of secrets
 // match such bytes by chance.
 func Opaque(name string) bool {
 	name = strings.ToLower(name)

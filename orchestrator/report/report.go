@@ -1,4 +1,4 @@
-// Package report says what happened in a task, for somebody who comes back to it: what was asked, how it ended,
+// Package report says what happened in a task, for a user who returns to it: what was asked, how it ended,
 // which paths were left and why, what the tests said, what was done outside of the directory. It reads the record
 // only; each line names the operation that it rests on.
 package report
@@ -267,7 +267,7 @@ func (r *Report) Add(o op.Op) {
 	}
 }
 
-// Advance counts the time since the last operation. resumed: a process takes the task over, so that nobody
+// Advance counts the time since the last operation. resumed: a process takes the task over, so that none
 // worked on it before.
 func (r *Report) Advance(to time.Time, resumed bool) {
 	d := max(0, to.Sub(r.Last))

@@ -94,7 +94,7 @@ func (f *features) checks() gate.Checks {
 		f.gate.CheckArgs, // the later ones read the tool and the arguments, which a user sees as they run
 		planmode.Check(f.planning, jobs.StopName), // a call that plan mode refuses needs no other reason
 		f.repeat.Check,               // before anybody is asked: the answer would be the same as before
-		f.never.Check,                // the same
+		f.never.Check,                // for the same reason
 		f.gate.Prepare,               // the approval depends on whether the network is held, and on the preview
 		planmode.Confine(f.planning), // the sandbox is made
 		f.hooks.Check,                // before the rules, whose question it may answer, and before calls that need none

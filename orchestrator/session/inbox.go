@@ -64,7 +64,7 @@ func (o *opening) unread(ctx context.Context, st *state.State) (some bool) {
 	return some
 }
 
-// ErrWaits: a message is in the bucket, and nobody has recorded it yet.
+// ErrWaits: a message is in the bucket, and no process has recorded it yet.
 var ErrWaits = errors.New("the message waits")
 
 // ErrDone: a task that a bucket keeps is done, and no message waits for it.

@@ -30,8 +30,8 @@ import (
 type Remote struct {
 	Address string          // of a bucket; see bucket.Open
 	Lease   time.Duration   // after how long another process's task is taken; 0: replica.DefaultLease
-	Project bool            // a project's file names the bucket: what other homes told there does not count
-	Now     bool            // the task is taken at once: the user knows that no other process works on it
+	Project bool            // a project's file names the bucket: what other homes stored there does not count
+	Now     bool            // the task is taken at once: the user says that no other process works on it
 	Detach  bool            // continue a copy of the task, under a new name, in this home only
 	copied  *replica.Cursor // of the task, if this one is such a copy
 }
@@ -77,7 +77,7 @@ func (s *Service) Mirror(ctx context.Context, address, task string) (_ *Service,
 	return s.At(h), failed, err
 }
 
-// Learn reads what other homes told in a bucket: which cards were reviewed, and, the last first, what tasks showed in
+// Learn reads what other homes stored in a bucket: which cards were reviewed, and, the last first, what tasks showed in
 // the repository of a directory. It returns the service for which that counts, and why not all could be read.
 func (s *Service) Learn(ctx context.Context, b bucket.Bucket, dir string) (_ *Service, err error) {
 	h := s.Home

@@ -214,7 +214,7 @@ func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 			last = out
 		}
 		again := out.Reason == "done" || out.Reason == "limit" || out.Reason == "idle"
-		if again && ctx.Err() == nil && s.replica != nil { // somebody may wait for the task to see a message
+		if again && ctx.Err() == nil && s.replica != nil { // the sender of a message may wait until it is recorded
 			s.readInbox(ctx, func(error) {})
 		}
 		if again && ctx.Err() == nil && s.task.Ledger.Unanswered() {

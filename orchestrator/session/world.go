@@ -55,8 +55,8 @@ func (p Place) Open(home func() (taskdir.Home, error), use Use, o worldstate.Opt
 	return worldstate.Open(dir, store, &o)
 }
 
-// find returns the directory and the store. A task that ran here knows both, and which of the
-// program's own folders are never in its world; so does a directory that a task works in.
+// find returns the directory and the store. The record of a task that ran here names both, and which of the
+// program's own folders are never in its world; so does that of a task that works in a directory.
 func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Options) (dir, store string, err error) {
 	if p.Store != "" {
 		return cmp.Or(p.Dir, "."), p.Store, nil

@@ -82,7 +82,7 @@ func readCodex(path string, data []byte) (*Session, error) {
 		}
 		switch l.Type {
 		case "session_meta", "response_item", "event_msg", "turn_context", "token_usage_record", "compacted":
-		default: // world_state and others repeat what stands in other lines
+		default: // world_state and others repeat what other lines have
 			return nil
 		}
 		var p codexItem
@@ -137,7 +137,7 @@ func (r *codexReader) line(kind string, p *codexItem) error {
 }
 
 // compacted removes the summary, which the model wrote as an answer just before, from what it
-// said. It stands in the line about the compaction once more.
+// said. The line about the compaction has it once more.
 func (r *codexReader) compacted(p *codexItem) {
 	var summary string
 	_ = json.Unmarshal(p.Message, &summary) // a text, or none

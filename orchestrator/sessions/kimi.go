@@ -14,7 +14,7 @@ import (
 )
 
 // kimiLine is a line of ~/.kimi-code/sessions/WORKDIR/SESSION/agents/AGENT/wire.jsonl.
-// Each call stands in it twice; the events of the loop are read.
+// It has each call twice; the events of the loop are read.
 type kimiLine struct {
 	Type            string          `json:"type"`
 	ProtocolVersion string          `json:"protocol_version"`

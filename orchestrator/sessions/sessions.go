@@ -1,6 +1,6 @@
 // Package sessions reads the session files of other coding agents: Claude Code,
 // Codex, opencode, Gemini CLI and Kimi Code. All become one form, in which the usual
-// tools have the names and arguments of our own. It knows no tasks and no streams.
+// tools have the names and arguments of our own. It depends on no task and no stream.
 //
 // A file that is no session, or whose format is newer than the reader, is an error:
 // nothing is guessed. Damaged lines are left out and named in [Session.Damage].

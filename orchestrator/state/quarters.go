@@ -8,11 +8,11 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// minQuartered is the smallest limit of steps whose quarters are told.
+// minQuartered is the smallest limit of steps whose quarters are reported.
 const minQuartered = 20
 
-// QuarterNotice tells the model of an unattended task how much of its limits is used, once for each quarter;
-// nil: there is nothing new to tell.
+// QuarterNotice informs the model of an unattended task how much of its limits is used, once for each quarter;
+// nil: no further quarter is used.
 func QuarterNotice(s *State, lim Limits) *op.NoticeGiven {
 	if lim.Present {
 		return nil

@@ -102,7 +102,7 @@ type Turn struct {
 	Finish    string // why the provider ended the last reply
 	Empty     bool   // and it said nothing
 	Empties   int    `json:",omitempty"` // replies in a row that had neither text nor a call
-	Quarter   int    `json:",omitempty"` // how many quarters of its limits the model was told are used
+	Quarter   int    `json:",omitempty"` // quarters of its limits that the last notice named as used
 	End       *op.TurnEnded
 	Steps     int // steps ended since the turn opened
 	// Learned are the cards of the pass at the turn's end.

@@ -61,7 +61,7 @@ var (
 	ErrNoTask = errors.New("no such task")
 	// ErrPending: a jump is scheduled already, or a D-Mail.
 	ErrPending = errors.New("scheduled already")
-	// ErrAnswered: somebody else has answered the question.
+	// ErrAnswered: the question has an answer.
 	ErrAnswered   = errors.New("answered already")
 	ErrNoQuestion = errors.New("no open question")
 	// ErrBusy: another live task works in the directory.

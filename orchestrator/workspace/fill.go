@@ -14,7 +14,7 @@ import (
 )
 
 // Fill gives a directory to which another machine's task came the files of the task's last snapshot, and returns
-// what the model is told: what is gone. Files that were there are saved before. What git ignores stays.
+// a notice for the model of what is gone. Files that were there are saved before. What git ignores stays.
 func (p *Place) Fill(ctx context.Context) (string, error) {
 	s := p.State()
 	was, err := p.present()

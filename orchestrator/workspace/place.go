@@ -58,8 +58,8 @@ func (d *Directory) Root() (*os.Root, error) {
 	return root, old.Close()
 }
 
-// Options are what a place knows of its task beside the record. The zero value is a place without
-// commands, whose task nobody began.
+// Options describe a place's task beside its record. The zero value is a place without commands,
+// whose task no other task began.
 type Options struct {
 	// Abandon ends an interrupted jump or restore with the present files.
 	Abandon bool

@@ -252,8 +252,8 @@ func readBy(commands, changed []string) []string {
 	return out[:min(len(out), maxChanged)]
 }
 
-// words is what the model is told of a run; empty if it need not know. reads are the changed files that the checks
-// read.
+// words returns the notice of a run for the model; empty if there is none. reads are the changed files that the
+// checks read.
 func words(b *op.CheckRan, reads []string) string {
 	var sb strings.Builder
 	rating := b.Rated()

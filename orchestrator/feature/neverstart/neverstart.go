@@ -1,5 +1,5 @@
-// Package neverstart holds a call once that never started in earlier tasks of the repository, as its facts say, and
-// tells what works instead. The same call again runs: the world may have changed, and the agent knows why it tries.
+// Package neverstart refuses a call once that never started in earlier tasks of the repository, as its facts say, and
+// names what works instead. The same call runs the second time: what was missing may have been installed since.
 package neverstart
 
 import (
@@ -13,13 +13,13 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
-// Guard holds the calls of one task.
+// Guard checks the calls of one task.
 type Guard struct {
 	place *workspace.Place
-	known func() []facts.Fact // what the task was told
+	known func() []facts.Fact // those of the repository that the model was shown
 }
 
-// New returns the guard of a task that knows these facts.
+// New returns the guard of a task whose model was shown these facts.
 func New(p *workspace.Place, known func() []facts.Fact) *Guard { return &Guard{place: p, known: known} }
 
 // Check refuses a call of a command that never starts here, once for each fact.

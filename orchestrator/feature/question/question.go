@@ -114,7 +114,7 @@ func (d *Desk) Ask(ctx context.Context, q *op.QuestionAsked, own *taskdir.LiveDi
 			}
 			err = d.ledger.Answer(keep,
 				&op.QuestionAnswered{Asked: seq, Answer: typed, By: UserName(), From: FromTerminal})
-			if errors.Is(err, taskdir.ErrAnswered) { // somebody else was faster
+			if errors.Is(err, taskdir.ErrAnswered) { // another answer was recorded first
 				err = nil
 			}
 		case <-ctx.Done():

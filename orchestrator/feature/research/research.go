@@ -27,7 +27,7 @@ const (
 	maxCitable    = 5   // results named as such
 )
 
-// Guard knows what a task has researched.
+// Guard compares calls with what a task has researched.
 type Guard struct {
 	place      *workspace.Place
 	tools      *toolset.Set

@@ -142,7 +142,7 @@ func Question(skills []Skill) string {
 		"Use them, as they and the files beside them are now?"
 }
 
-// list is what the model is told of skills. It returns how many it cuts.
+// list returns the list of skills that the model is shown, and how many of them it cuts.
 func list(skills []Skill) (text string, cut int) {
 	room, most := maxListBytes, maxListBytes
 	for _, k := range skills {

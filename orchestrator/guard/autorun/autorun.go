@@ -1,4 +1,4 @@
-// Package autorun knows the files that other programs run, or load, by themselves: who writes one
+// Package autorun recognises the files that other programs run, or load, by themselves: who writes one
 // decides what runs outside the sandbox later. programs is the list.
 package autorun
 

@@ -1,5 +1,5 @@
 // Package quarantine keeps git in a world from running, outside the sandbox, what commands
-// wrote: it knows which files lead git to programs, makes them read-only for commands, and
+// wrote: it finds the files that lead git to programs, makes them read-only for commands, and
 // moves away what a command left.
 package quarantine
 

@@ -230,7 +230,7 @@ func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (
 		cfg := gopenai.DefaultConfig(key)
 		cfg.BaseURL, cfg.HTTPClient = c.o.BaseURL, x
 		stream, err := gopenai.NewClientWithConfig(cfg).CreateChatCompletionStream(ctx, w.ChatCompletionRequest)
-		if err != nil && !x.sent { // the library knows that the endpoint does not serve it
+		if err != nil && !x.sent { // the library itself refuses such a request
 			return nil, nil, &model.Fault{Kind: model.FaultRefused, Err: err}
 		}
 		if err == nil {

@@ -231,7 +231,7 @@ func (p *process) keep(b []byte) {
 	}
 }
 
-// keepStray remembers a line of the output that is not a message.
+// keepStray records a line of the output that is not a message.
 func (p *process) keepStray(line []byte) {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(line[:min(len(line), stderrBytes)]), ""))
 	p.mu.Lock()
