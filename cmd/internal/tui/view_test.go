@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/feed"
+	"anamnesis/cmd/internal/tui/frame"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -150,6 +151,19 @@ func TestWorking(t *testing.T) {
 		got := paint.Strip(strings.Join(m.working(), "\n"))
 		if !strings.Contains(got, row.want) || row.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+// TestLastView: a screen that is left draws nothing once no turn runs and no task is being opened.
+func TestLastView(t *testing.T) {
+	for _, tt := range []struct{ leaving, running, opening, drawn bool }{
+		{true, false, false, false}, {true, true, false, true}, {true, false, true, true}, {false, false, false, true},
+	} {
+		m := idle(t, 80, "t")
+		m.frame, m.leaving, m.running, m.opening = new(frame.Frame), tt.leaving, tt.running, tt.opening
+		if drawn := m.View().Content != ""; drawn != tt.drawn {
+			t.Errorf("%+v: drawn %v", tt, drawn)
 		}
 	}
 }

@@ -237,6 +237,13 @@ func TestSearchLimitsAreSaid(t *testing.T) {
 	if r.Text != want {
 		t.Errorf("Grep: %s\nwant %s", r.Text, want)
 	}
+	long := "needle" + strings.Repeat("x", 900) + "\n"
+	env = world(t, "long|"+strings.Repeat(long, 2*search.MaxOutputBytes/len(long)), "other|needle\n")
+	r = call(t, env, search.Grep(nil), map[string]any{"pattern": "needle", "output_mode": "content", "head_limit": 1000})
+	if n := len(r.Text); n < search.MaxOutputBytes || n > search.MaxOutputBytes+2*len(long) ||
+		!strings.Contains(r.Text, fmt.Sprintf("cut after %d KB; use a smaller head_limit and offset", search.MaxOutputBytes/1000)) {
+		t.Errorf("Grep: %d bytes, …%.200s", n, r.Text[max(0, n-200):])
+	}
 }
 
 func TestSearchCanceled(t *testing.T) {
