@@ -232,7 +232,7 @@ func (r *recorder) answer(req request, send func(any) error) {
 	if err != nil {
 		r.log(err)
 	}
-	rep.OK = err == nil || req.Verb == eventVerb
+	rep.OK = err == nil
 }
 
 // recording lists the folders of directories that have a running recorder.

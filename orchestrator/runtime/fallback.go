@@ -9,7 +9,7 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// maxFaults is how many requests in a row may fail in passing before the next model takes over.
+// maxFaults is how many requests in a row may fail transiently before the next model takes over.
 const maxFaults = 5
 
 // Next is a model that takes over, with what is recorded of it.

@@ -9,7 +9,7 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// Limits of the wait for a provider that fails in passing.
+// Limits of the wait for a provider that fails transiently.
 const (
 	firstWait = time.Second     // the first wait; each further one is twice as long
 	maxWait   = 5 * time.Minute // unless the provider names a longer one

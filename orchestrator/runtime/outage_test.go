@@ -293,7 +293,7 @@ func TestExtra(t *testing.T) {
 }
 
 // TestFallback: a model that will not answer soon is replaced by the next one, whose EAS holds from then
-// on; one that fails in passing, or refuses the request itself, is not.
+// on; one that fails transiently, or refuses the request itself, is not.
 func TestFallback(t *testing.T) {
 	refused := func(status int) *model.Fault {
 		return &model.Fault{Kind: model.FaultRefused, Status: status, Err: errors.New("no")}

@@ -100,6 +100,7 @@ func (s *Service) Learn(ctx context.Context, b bucket.Bucket, dir string) (_ *Se
 }
 
 func learn(ctx context.Context, b bucket.Bucket, name, to string) error {
+	// The name has the time of the task's end, or a card's hash: the object of one name does not change.
 	if _, err := os.Lstat(to); err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -139,7 +139,7 @@ type Client struct {
 	Callbacks // of the task
 	// Started is called with what is about to run, before the first operation.
 	Started func(Info)
-	// Patience limits how long a provider that fails in passing is waited for, unless Settings do;
+	// Patience limits how long a provider that fails transiently is waited for, unless Settings do;
 	// 0: DefaultPatience.
 	Patience time.Duration
 	// Retry is called when a pass or a reflection asks the model again.

@@ -31,7 +31,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// How long a provider that fails in passing is waited for. A wait that it names does not count.
+// How long a provider that fails transiently is waited for. A wait that it names does not count.
 const (
 	DefaultPatience = 24 * time.Hour
 	SessionPatience = 10 * time.Minute // while a user waits at a front end

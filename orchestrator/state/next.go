@@ -62,7 +62,7 @@ type Limits struct {
 	EarlierUSD float64       // the task's cost that its operations do not record
 	TimeUp     bool          // Time is used up
 	Worked     time.Duration // how long this process has worked on the task
-	// Outage limits how long a provider that fails in passing is waited for; 0: it is not.
+	// Outage limits how long a provider that fails transiently is waited for; 0: it is not.
 	Outage time.Duration
 	// Others is the use of the same budgets by the rest of the family: subagents at work, and
 	// for a subagent its parent.

@@ -23,8 +23,8 @@ var userAt = shell.Pattern(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
 var bareHost = shell.Pattern(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)` +
 	`(?::\d+)?(?:[/?#].*)?$`)
 
-// HostsIn lists the hosts of the addresses in a text, lower case, once for every occurrence.
-func HostsIn(text string) []string {
+// hostsIn lists the hosts of the addresses in a text, lower case, once for every occurrence.
+func hostsIn(text string) []string {
 	var out []string
 	for _, m := range address().FindAllStringSubmatch(text, -1) {
 		out = append(out, strings.ToLower(strings.Trim(m[1], "[].")))
@@ -119,7 +119,7 @@ func gitSub(args []shell.Word) string {
 }
 
 func (c caller) hostsOf(w string, value bool) []string {
-	if hosts := HostsIn(w); len(hosts) > 0 || strings.HasPrefix(w, "-") || value {
+	if hosts := hostsIn(w); len(hosts) > 0 || strings.HasPrefix(w, "-") || value {
 		return hosts
 	}
 	if m := userAt().FindStringSubmatch(w); c.user && m != nil {
@@ -152,7 +152,7 @@ func local(host string) bool {
 
 // HostsNamed lists the hosts that a user's words name, as addresses or bare.
 func HostsNamed(text string) []string {
-	out := HostsIn(text)
+	out := hostsIn(text)
 	for w := range strings.FieldsSeq(text) {
 		if m := bareHost().FindStringSubmatch(strings.Trim(w, `.,;:!?()[]"'<>`+"`")); m != nil {
 			out = append(out, strings.ToLower(m[1]))
