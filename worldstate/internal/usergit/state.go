@@ -36,9 +36,8 @@ const (
 // Reader reads the state of one repository again and again, and runs git only if its files have changed.
 // The zero value is ready.
 type Reader struct {
-	sources []fsys.Source
+	sources []fsys.Source // that state was read from
 	state   State
-	err     error
 }
 
 // Read reads the state of the repository whose .git is at top. It changes nothing there.
@@ -60,11 +59,15 @@ func (r *Reader) Read(ctx context.Context, top string) (State, error) {
 			return nil
 		})
 	}
-	if len(r.sources) == 0 || !slices.EqualFunc(r.sources, now, fsys.Source.Equal) {
-		r.sources = now
-		r.state, r.err = readState(ctx, top, gitDir)
+	if len(r.sources) > 0 && slices.EqualFunc(r.sources, now, fsys.Source.Equal) {
+		return r.state, nil
 	}
-	return r.state, r.err
+	r.sources = now
+	r.state, err = readState(ctx, top, gitDir)
+	if err != nil || ctx.Err() != nil { // the next call tries again: the files need not change for it to succeed
+		r.sources = nil
+	}
+	return r.state, err
 }
 
 func readState(ctx context.Context, top, gitDir string) (s State, err error) {

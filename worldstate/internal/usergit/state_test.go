@@ -1,11 +1,14 @@
 package usergit_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/usergit"
 	"anamnesis/worldstate/worldtest"
 )
@@ -85,6 +88,23 @@ func TestStateAsGit(t *testing.T) {
 			git("update-index", "--split-index")
 			check("a split index")
 		})
+	}
+}
+
+// TestReadAgain: what an interrupted call did not read, the next one reads, although no file has changed.
+func TestReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	worldtest.Git(t, dir, "init", "-q", "-b", "main")
+	time.Sleep(2 * fsys.RacySlack) // since then a reader may rely on the stamps
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var r usergit.Reader
+	if s, err := r.Read(ctx, dir); err == nil {
+		t.Errorf("an interrupted call returns %+v and no error", s)
+	}
+	if s, err := r.Read(t.Context(), dir); err != nil || s.Head != "refs/heads/main" {
+		t.Errorf("after the interruption: %+v, %v", s, err)
 	}
 }
 
