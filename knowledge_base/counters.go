@@ -15,7 +15,7 @@ import (
 // history.
 const usageFile = "usage.jsonl"
 
-// The bounds of what a card's standing does to its score.
+// What a card's state adds to its score, and the bound of all such additions.
 const (
 	reviewedLean = 0.05
 	expiredLean  = -0.10
@@ -87,8 +87,8 @@ func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 	return nil
 }
 
-// prior is what a card's standing does to its score: its state, its date and
-// what became of the tasks that saw it, within ±15%.
+// prior returns the factor of a card's score, within ±15%: by its state, its date, and the outcome in
+// the tasks that were shown it.
 func (s *Store) prior(c *card.Card, now time.Time) float64 {
 	lean := s.usage.Counts(c.ID).Lean()
 	if c.State == card.Reviewed {

@@ -278,7 +278,7 @@ func (s *Store) current(id string) (*folder.File, error) {
 	return nil, nil
 }
 
-// mayReplace decides what Apply's contract says about a card that is there.
+// mayReplace reports whether a card's file is replaced; see Apply for the rules.
 func (s *Store) mayReplace(old *folder.File, was, c *card.Card, data []byte) (bool, error) {
 	src := was.Source()
 	fromHere := c.ParsedID() == c.ID && s.cards[c.ID] != nil
@@ -287,6 +287,7 @@ func (s *Store) mayReplace(old *folder.File, was, c *card.Card, data []byte) (bo
 		return false, nil
 	case fromHere && bytes.Equal(c.Source(), src):
 		return true, nil
+	// The caller edited the text that memory holds, and the file has another one by now.
 	case fromHere && sha256.Sum256(c.Source()) == s.cards[c.ID].Sum:
 		return false, &ConflictError{c.ID, old.Path, "the file was changed meanwhile; read it again"}
 	case old.Lesson == folder.LessonOf(c):

@@ -101,7 +101,7 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 			return nil, fmt.Errorf("look for changes in %s: %w", r.dir, err)
 		}
 		if blobID(data) != listed[path].id {
-			changed[path] = append([]byte{}, data...)
+			changed[path] = data // not nil, which means that the file is gone
 		}
 	}
 	gone := false

@@ -56,6 +56,7 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, e
 			near = append(near, Neighbour{ID: d.ID, Lexical: min(words[i]/self, 1)})
 		}
 	}
+	// A long text has most words of a short one. So the best are also compared the other way round.
 	sortNear(near)
 	near = near[:min(nearPool, len(near))]
 	for i := range near {

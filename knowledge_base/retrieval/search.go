@@ -103,7 +103,7 @@ func newScratch(slots int) *scratch {
 func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err error) {
 	var near []vectors.Neighbour
 	done := make(chan struct{})
-	go func() {
+	go func() { // the other legs are computed while the embedder answers
 		defer close(done)
 		if x.vecs != nil {
 			near, err = x.vecs.Search(ctx, signature(q.Text), max(vectors.VectorDepth, 8*q.K))
@@ -162,7 +162,7 @@ func (x *Index) fuse(q Query, s *scratch, n int) []Found {
 			continue
 		}
 		out = append(out, Found{ID: x.docs[slot].ID, Score: score, Evidence: Evidence{Cosine: s.vecs[slot]}})
-		if len(out) >= 4*n {
+		if len(out) >= 4*n { // so that a query which matches everything does not sort everything
 			sortFound(out)
 			out = out[:n]
 			least = out[n-1].Score

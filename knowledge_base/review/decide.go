@@ -59,8 +59,8 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("%s %s: the card is %s; %s", e.Act, e.ID, e.State, e.Why)
 }
 
-// Decide carries a user's decision out: all of it or nothing, in one
-// commit. An act that its card's state does not allow is a *[StateError].
+// Decide applies a user's decision as a whole or not at all, in one commit. An act that its card's
+// state does not allow is a *[StateError].
 func Decide(ctx context.Context, s *knowledgebase.Store, d Decision) ([]knowledgebase.Stored, error) {
 	ids := slices.Clone(d.IDs)
 	slices.Sort(ids)
@@ -126,8 +126,7 @@ func turn(c *card.Card, act Act, now time.Time) error {
 		if gone {
 			return no("restore it first")
 		}
-		at := now.UTC().Truncate(time.Second)
-		c.State, c.VerifiedAt = card.Reviewed, &at
+		c.State, c.VerifiedAt = card.Reviewed, new(now.UTC().Truncate(time.Second))
 		if c.Expired(now) {
 			c.Expires = nil // it still holds
 		}
@@ -136,22 +135,19 @@ func turn(c *card.Card, act Act, now time.Time) error {
 			return no("only drafts are rejected; retire it instead")
 		}
 		c.State = card.Retired
-	case Retire:
+	case Retire, Supersede:
 		if gone {
 			return no("it is not recalled any more")
 		}
-		c.State = card.Retired
-	case Supersede:
-		if gone {
-			return no("it is not recalled any more")
+		if c.State = card.Retired; act == Supersede {
+			c.State = card.Superseded
 		}
-		c.State = card.Superseded
 	case Restore:
 		if !gone {
 			return no("there is nothing to restore")
 		}
 		c.State = card.Draft
-		if c.VerifiedAt != nil {
+		if c.VerifiedAt != nil { // only reviews set it, and retiring keeps it
 			c.State = card.Reviewed
 		}
 	default:
@@ -160,7 +156,7 @@ func turn(c *card.Card, act Act, now time.Time) error {
 	return nil
 }
 
-// claim has the superseding card name what it takes the place of.
+// claim adds the superseded cards to the list of the card that replaces them.
 func claim(s *knowledgebase.Store, ch *knowledgebase.Change, d Decision) error {
 	by, err := seen(s, d, d.By)
 	if err != nil {
@@ -182,7 +178,7 @@ func claim(s *knowledgebase.Store, ch *knowledgebase.Change, d Decision) error {
 	return nil
 }
 
-// disclaim takes restored cards off the lists of those that had their place.
+// disclaim removes restored cards from the lists of the cards that had replaced them.
 func disclaim(s *knowledgebase.Store, ch *knowledgebase.Change, d Decision) error {
 	for _, e := range s.List() {
 		if slices.Contains(d.IDs, e.ID) {
@@ -209,11 +205,9 @@ func (d Decision) message(s *knowledgebase.Store) string {
 			topics = append(topics, c.Topic)
 		}
 	}
-	var m string
+	m := fmt.Sprintf("%s %d cards\n\n- %s", verb, len(d.IDs), strings.Join(topics, "\n- "))
 	if len(topics) == 1 {
 		m = verb + ": " + topics[0]
-	} else {
-		m = fmt.Sprintf("%s %d cards\n\n- %s", verb, len(d.IDs), strings.Join(topics, "\n- "))
 	}
 	if by, err := s.Get(d.By); err == nil {
 		m += "\n\nIts place takes: " + by.Topic

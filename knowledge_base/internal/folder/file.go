@@ -69,6 +69,7 @@ func (st *File) Fingerprint() string { return Fingerprint(st.Sum) }
 // Fingerprint names a file's bytes by their sum.
 func Fingerprint(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) }
 
+// FileName returns the name of a card's file: the topic's letters and digits, and the id.
 func FileName(topic, id string) string {
 	name := make([]byte, 0, slugBytes+len("-.md")+len(id))
 	dash := false

@@ -92,10 +92,12 @@ func (b *Scrubber) Blob(p string, data []byte) ([]byte, []string) {
 		return []byte(text), kinds
 	}
 	var markers []string
+	// The new id derives from the old one, so that files in which the id occurs agree, and repeated runs as well.
 	if b.redact.Text(was.ID, &markers); len(markers) > 0 {
 		b.Learn(was.ID, card.NewID("redacted", was.ID))
 	}
 	b.Text("") // makes the replacer
+	// Field by field, the result is a valid card. A marker in the text could break its front matter.
 	c, err := card.Parse([]byte(b.swap.Replace(string(data))))
 	if err != nil {
 		return []byte(text), kinds
@@ -212,7 +214,7 @@ func (b *Scrubber) List(fsys durable.FS, list string) error {
 	for line := range strings.Lines(string(data)) {
 		clean, kinds := b.Text(line)
 		if strings.HasSuffix(list, ".jsonl") && len(kinds) > 0 && !json.Valid([]byte(clean)) {
-			continue
+			continue // such a line is lost: its secret must go, and its readers skip what is no JSON
 		}
 		out.WriteString(clean)
 	}
