@@ -107,7 +107,9 @@ func TestFind(t *testing.T) {
 		"ERR_MODULE_NOT_FOUND":      "node/error",
 		"module not found":          "node/error",
 		"left-pad":                  "node/error",
-		"padLeftPad":                "node/error", // no text has the whole: its parts
+		"padLeftPad":                "node/error",            // no text has the whole: its parts
+		"whichLayout":               "dates/why it was left", // of its parts, "which" says nothing
+		`"do"`:                      "node.1/you said",
 		"listening":                 "node/output",
 		"no such table":             "sql/error", // "no" and "such" say something beside "table"
 		"lastword":                  "long/output",
