@@ -103,6 +103,8 @@ func TestFind(t *testing.T) {
 		"TestX/sub":                 "dates/error",
 		"which zone did the regexp": "dates/why it was left",
 		`"wants a layout"`:          "dates/why it was left",
+		`"复日期"`:                     "node/you said",
+		`"解析日期"`:                    "", // a phrase, unlike the words without quotes
 		`"layout a wants"`:          "",
 		"ERR_MODULE_NOT_FOUND":      "node/error",
 		"module not found":          "node/error",

@@ -41,6 +41,18 @@ func TestCard(t *testing.T) {
 	if _, _, err := Redactor(hide).Card(c); err == nil || !strings.Contains(err.Error(), "its id holds a secret") {
 		t.Errorf("an id with a secret: %v", err)
 	}
+	c.ID = "k1"
+	for _, marker := range []string{"[", "id: k2"} { // the rest is no card, or another one
+		line := func(text string) (string, []string) {
+			if !strings.Contains(text, "id: k1") {
+				return text, nil
+			}
+			return strings.Replace(text, "id: k1", marker, 1), []string{marker}
+		}
+		if _, _, err := Redactor(line).Card(c); err == nil || !strings.Contains(err.Error(), "it holds a secret ("+marker+") that cannot be replaced") {
+			t.Errorf("a secret in the form of the card: %v", err)
+		}
+	}
 	if same, _, err := Redactor(nil).Card(c); err != nil || same != c {
 		t.Errorf("without a redactor: %v", err)
 	}
