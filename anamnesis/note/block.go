@@ -13,12 +13,12 @@ import (
 // The size of a hot block in tokens is a sixteenth of the model's EAS, within these limits.
 const (
 	blockShare     = 16
-	MinBlockTokens = 400
-	MaxBlockTokens = 2000
+	minBlockTokens = 400
+	maxBlockTokens = 2000
 )
 
 // BlockCap returns the most tokens that a hot block may have at an effective attention span of eas tokens.
-func BlockCap(eas int) int { return min(max(eas/blockShare, MinBlockTokens), MaxBlockTokens) }
+func BlockCap(eas int) int { return min(max(eas/blockShare, minBlockTokens), maxBlockTokens) }
 
 // Overflows is the rule that requires a pass: the tokens that one jump discards, or all
 // discarded tokens that are still raw in the context, exceed what the model attends to. All

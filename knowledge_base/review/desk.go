@@ -12,8 +12,8 @@ import (
 	"anamnesis/knowledge_base/card"
 )
 
-// MaxUndo is how many decisions a [Desk] can take back; older ones stand.
-const MaxUndo = 200
+// maxUndo is how many decisions a [Desk] can take back; older ones stand.
+const maxUndo = 200
 
 // ErrNothingToUndo is returned by [Desk.Undo] when nothing was decided at the
 // desk that is not taken back already.
@@ -127,7 +127,7 @@ func (d *Desk) act(touched []string, verb string, change func() error) (Done, er
 		return d.record(touched[0], d.word("Nothing to change", touched[0])), nil
 	}
 	dec.Done = d.record(touched[0], d.word(verb, touched[0]))
-	if d.done = append(d.done, dec); len(d.done) > MaxUndo {
+	if d.done = append(d.done, dec); len(d.done) > maxUndo {
 		d.done = slices.Delete(d.done, 0, 1)
 	}
 	return dec.Done, nil
@@ -157,11 +157,11 @@ func (d *Desk) record(id, what string) Done {
 	d.seq++
 	done := Done{Seq: d.seq, ID: id, What: what}
 	d.said[d.seq] = done
-	delete(d.said, d.seq-MaxUndo)
+	delete(d.said, d.seq-maxUndo)
 	return done
 }
 
-// Act returns an act by its number. The last MaxUndo are stored.
+// Act returns an act by its number. The last maxUndo are stored.
 func (d *Desk) Act(seq int) (Done, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -50,7 +50,7 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
 		it := Item{ID: e.ID, State: e.State, Fingerprint: fingerprint, Text: text}
-		it.Notes = append(Notes(store, e), Uses(e.Counts)...)
+		it.Notes = append(Notes(store, e), uses(e.Counts)...)
 		for _, id := range e.Contradicts {
 			it.Notes = append(it.Notes, quoted(store, id)...)
 		}
@@ -116,8 +116,8 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) (out []string) {
 	return out
 }
 
-// Uses says in at most one line what a card did for the tasks that were shown it.
-func Uses(c usage.Counts) []string {
+// uses says in at most one line what a card did for the tasks that were shown it.
+func uses(c usage.Counts) []string {
 	if c == (usage.Counts{}) {
 		return nil
 	}

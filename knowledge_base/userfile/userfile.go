@@ -35,13 +35,13 @@ func Empty(err error) bool {
 // JSON says what is wrong with data, which json.Unmarshal refused. part is what of
 // data was given to it; nil: all.
 func JSON(file string, data, part []byte, err error, remedy string) error {
-	at, cause := JSONCause(err)
+	at, cause := jsonCause(err)
 	at = min(at+int64(max(0, bytes.Index(data, part))), int64(len(data)))
 	return fault(file, 1+bytes.Count(data[:at], []byte("\n")), cause, remedy)
 }
 
-// JSONCause returns the place in bytes, and the cause of an error of json.Unmarshal.
-func JSONCause(err error) (at int64, cause string) {
+// jsonCause returns the place in bytes, and the cause of an error of json.Unmarshal.
+func jsonCause(err error) (at int64, cause string) {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {

@@ -130,7 +130,7 @@ type osFile struct{ *os.File }
 func (f osFile) Sync() error { return datasync(f.File) }
 
 // Lock locks the file until it is closed.
-func (f osFile) Lock() error { return LockOpen(f.File) }
+func (f osFile) Lock() error { return lockOpen(f.File) }
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()

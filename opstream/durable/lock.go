@@ -13,13 +13,13 @@ var ErrLocked = errors.New("locked")
 
 // Lock opens a file, or makes it, and waits for its lock. Closing the file releases the lock, and
 // so does the end of the process.
-func Lock(path string) (*os.File, error) { return lock(path, os.O_RDWR|os.O_CREATE, LockOpen) }
+func Lock(path string) (*os.File, error) { return lock(path, os.O_RDWR|os.O_CREATE, lockOpen) }
 
 // TryLock is Lock without waiting. The error is ErrLocked if the lock is held elsewhere.
 func TryLock(path string) (*os.File, error) { return lock(path, os.O_RDWR|os.O_CREATE, TryLockOpen) }
 
 // LockFolder is Lock for a folder, which must exist.
-func LockFolder(path string) (*os.File, error) { return lock(path, os.O_RDONLY, LockOpen) }
+func LockFolder(path string) (*os.File, error) { return lock(path, os.O_RDONLY, lockOpen) }
 
 func lock(path string, flags int, flock func(*os.File) error) (*os.File, error) {
 	f, err := os.OpenFile(path, flags, FileMode)
@@ -32,8 +32,8 @@ func lock(path string, flags int, flock func(*os.File) error) (*os.File, error) 
 	return f, nil
 }
 
-// LockOpen is Lock for an open file.
-func LockOpen(f *os.File) error { return flock(f, unix.LOCK_EX) }
+// lockOpen is Lock for an open file.
+func lockOpen(f *os.File) error { return flock(f, unix.LOCK_EX) }
 
 // TryLockOpen is TryLock for an open file.
 func TryLockOpen(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }

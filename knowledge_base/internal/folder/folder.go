@@ -39,8 +39,8 @@ type Read struct {
 	Err  error
 }
 
-// IsMonth reports whether a folder's name is a year and a month.
-func IsMonth(name string) bool {
+// isMonth reports whether a folder's name is a year and a month.
+func isMonth(name string) bool {
 	return len(name) == len("2006-01") && name[4] == '-' && strings.Trim(name[:4]+name[5:], "0123456789") == ""
 }
 
@@ -52,7 +52,7 @@ func (f *Folder) Months() ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if e.IsDir() && IsMonth(e.Name()) {
+		if e.IsDir() && isMonth(e.Name()) {
 			out = append(out, e.Name())
 		}
 	}
@@ -64,7 +64,7 @@ func (f *Folder) Months() ([]string, error) {
 func IsCardFile(path string) bool {
 	month, name, ok := strings.Cut(path, "/")
 	plain := !strings.Contains(name, "/") && !strings.HasPrefix(name, ".")
-	return ok && plain && strings.HasSuffix(name, ".md") && IsMonth(month)
+	return ok && plain && strings.HasSuffix(name, ".md") && isMonth(month)
 }
 
 // Names is Paths as names within the folder, with slashes. A month that cannot be listed is

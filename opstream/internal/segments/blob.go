@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	BlobsDirName  = "blobs"
-	BlobAlgorithm = "sha256"
-	BlobTemp      = "tmp-"
+	blobsDirName  = "blobs"
+	blobAlgorithm = "sha256"
+	blobTemp      = "tmp-"
 	// blobPrefix begins the body that names a blob. A caller's body that
 	// begins so is made a blob itself, so that the prefix is never ambiguous.
 	blobPrefix = `{"$blob":`
@@ -150,8 +150,8 @@ func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name blob: %w", err)
 	}
-	root := filepath.Join(b.Dir, BlobsDirName)
-	algo := filepath.Join(root, BlobAlgorithm)
+	root := filepath.Join(b.Dir, blobsDirName)
+	algo := filepath.Join(root, blobAlgorithm)
 	leaf := filepath.Join(algo, name[:2])
 	// Each of them may be from a writer that died before its entry was durable.
 	for _, dir := range []string{root, algo, leaf} {
@@ -169,7 +169,7 @@ func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
 	path := filepath.Join(leaf, name)
 	if have, err := ReadBlob(b.FS, path, int64(len(data))); err != nil || !bytes.Equal(have, data) {
 		b.nextNo++
-		temp := filepath.Join(root, fmt.Sprintf("%s%d", BlobTemp, b.nextNo))
+		temp := filepath.Join(root, fmt.Sprintf("%s%d", blobTemp, b.nextNo))
 		if err := durable.WriteVia(b.FS, temp, path, data); err != nil {
 			return nil, fmt.Errorf("write blob: %w", err)
 		}
@@ -183,5 +183,5 @@ func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
 
 // BlobPath returns the path of the blob with a hash.
 func BlobPath(dir, sum string) string {
-	return filepath.Join(dir, BlobsDirName, BlobAlgorithm, sum[:2], sum)
+	return filepath.Join(dir, blobsDirName, blobAlgorithm, sum[:2], sum)
 }

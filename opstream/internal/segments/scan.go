@@ -115,7 +115,7 @@ func (s *Scanner) advanceSegment() (*Stop, error) {
 	if size < s.Cur.Off {
 		return at("the segment ends early"), nil
 	}
-	lines := NewLineReader(f, s.Cur.Off, size)
+	lines := newLineReader(f, s.Cur.Off, size)
 	var e wire.Envelope
 	for {
 		line, _, state, err := lines.Next()
@@ -123,9 +123,9 @@ func (s *Scanner) advanceSegment() (*Stop, error) {
 			return nil, fmt.Errorf("read segment %s: %w", Name(seg), err)
 		}
 		switch state {
-		case LineEnd:
+		case lineEnd:
 			return nil, nil
-		case LinePartial:
+		case linePartial:
 			return at("the line has no end"), nil
 		case lineLong:
 			return at(fmt.Sprintf("the line is longer than %d bytes", wire.MaxLineBytes)), nil
@@ -199,14 +199,14 @@ func (s *Scanner) Vouched(st *Stop) (uint64, error) {
 		return 0, fmt.Errorf("open segment: %w", err)
 	}
 	defer f.Close()
-	lines := NewLineReader(f, st.Off, st.Off)
+	lines := newLineReader(f, st.Off, st.Off)
 	for {
 		line, off, state, err := lines.Next()
 		if err != nil {
 			return 0, fmt.Errorf("read segment %s: %w", Name(st.Seg), err)
 		}
 		switch state {
-		case LineEnd, LinePartial:
+		case lineEnd, linePartial:
 			return ack, nil
 		case lineLong:
 			// Two lines that lost the newline between them may exceed the limit of one.

@@ -65,10 +65,10 @@ func List(fsys durable.FS, dir string) (segs []uint64, others []string, err erro
 type lineState int
 
 const (
-	LineWhole   lineState = iota // a line and its newline
+	lineWhole   lineState = iota // a line and its newline
 	lineLong                     // longer than any line may be; skipped up to its newline
-	LinePartial                  // bytes without a newline up to the end
-	LineEnd                      // the end, at a line's boundary
+	linePartial                  // bytes without a newline up to the end
+	lineEnd                      // the end, at a line's boundary
 )
 
 // lineReader reads a segment line by line through one buffer of fixed size,
@@ -80,8 +80,8 @@ type lineReader struct {
 	start, end int
 }
 
-// NewLineReader reads from off on; size is the known size of the file.
-func NewLineReader(f durable.File, off, size int64) *lineReader {
+// newLineReader reads from off on; size is the known size of the file.
+func newLineReader(f durable.File, off, size int64) *lineReader {
 	n := min(max(size-off, wire.MaxLineBytes+2), ScanBufferBytes)
 	return &lineReader{f: f, off: off, buf: make([]byte, n)}
 }
@@ -99,7 +99,7 @@ func (r *lineReader) Next() (line []byte, off int64, state lineState, err error)
 			if long || n > wire.MaxLineBytes {
 				return nil, off, lineLong, nil
 			}
-			return line, off, LineWhole, nil
+			return line, off, lineWhole, nil
 		}
 		searched = r.end - r.start
 		// A line beyond the limit is skipped up to its newline, so that Vouched can read the lines behind it.
@@ -110,17 +110,17 @@ func (r *lineReader) Next() (line []byte, off int64, state lineState, err error)
 		}
 		more, err := r.fill()
 		if err != nil {
-			return nil, off, LineEnd, err
+			return nil, off, lineEnd, err
 		}
 		if more {
 			continue
 		}
 		if searched == 0 && !long {
-			return nil, off, LineEnd, nil
+			return nil, off, lineEnd, nil
 		}
 		line = r.buf[r.start:r.end]
 		r.skip(searched)
-		return line, off, LinePartial, nil
+		return line, off, linePartial, nil
 	}
 }
 

@@ -90,7 +90,7 @@ func (s Stamp) SameContent(o Stamp) bool {
 		s.Ino == o.Ino && s.Dev == o.Dev && s.Mode == o.Mode
 }
 
-func NewStamp(st *unix.Stat_t) Stamp {
+func newStamp(st *unix.Stat_t) Stamp {
 	return Stamp{
 		Size: int64(st.Size), Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(),
 		Ino: uint64(st.Ino), Dev: uint64(st.Dev), Mode: uint32(st.Mode), Nlink: uint64(st.Nlink),
@@ -101,12 +101,12 @@ func NewStamp(st *unix.Stat_t) Stamp {
 func Fstat(fd int) (Stamp, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
-	return NewStamp(&st), err
+	return newStamp(&st), err
 }
 
 // Lstatat returns the stamp of a name in a directory without following a link.
 func Lstatat(dirfd int, name string) (Stamp, error) {
 	var st unix.Stat_t
 	err := Retry(func() error { return unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	return NewStamp(&st), err
+	return newStamp(&st), err
 }

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// GcLevel is the compression level: a collection may take its time, and its result is kept.
-	GcLevel = 9
+	// gcLevel is the compression level: a collection may take its time, and its result is kept.
+	gcLevel = 9
 	// deltaChain bounds the length of a chain of deltas; git's own limit is 50.
 	deltaChain = 50
 	// deltaBytes: larger objects are not stored as deltas, which are made in memory.
@@ -64,7 +64,7 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 	todo := g.todo
 	g.todo = batch{}
 	out := objects.NewWriter(g.s.PackDir(), g.o.Hook, &objects.Pool{})
-	out.Temp, out.Level = g.s.CollectDir(), GcLevel
+	out.Temp, out.Level = g.s.CollectDir(), gcLevel
 	for _, h := range todo.commits {
 		if err := g.writeWhole(out, gitfmt.CommitObject, "snapshot", h); err != nil {
 			return out, err

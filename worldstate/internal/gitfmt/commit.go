@@ -21,7 +21,7 @@ import (
 //	Anamnesis-Secret: ".env"                       an ignored file that is not shown
 //	Anamnesis-Unstored: "bin/x" "setuid bit"       what a file has that the tree does not hold
 const (
-	TrailerWorld    = "Anamnesis-World"
+	trailerWorld    = "Anamnesis-World"
 	trailerStep     = "Anamnesis-Step"
 	trailerComplete = "Anamnesis-Complete"
 	trailerSkip     = "Anamnesis-Skip"
@@ -68,7 +68,7 @@ func (c *Commit) Encode() []byte {
 		fmt.Fprintf(&b, "%s %s %d +0000\n", who, identity, c.Time.Unix())
 	}
 	fmt.Fprintf(&b, "\n%s\n\n", c.Message)
-	fmt.Fprintf(&b, "%s: %s\n", TrailerWorld, c.World)
+	fmt.Fprintf(&b, "%s: %s\n", trailerWorld, c.World)
 	if c.Step != "" {
 		fmt.Fprintf(&b, "%s: %s\n", trailerStep, c.Step)
 	}
@@ -173,7 +173,7 @@ func (c *Commit) trailer(line string) error {
 		}
 	}
 	switch key {
-	case TrailerWorld:
+	case trailerWorld:
 		c.World = value
 	case trailerStep:
 		c.Step = value

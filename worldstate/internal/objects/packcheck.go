@@ -61,7 +61,7 @@ func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
 	sum.Write(gitfmt.AppendHead(nil, t, size))
 	n, err := io.Copy(sum, io.LimitReader(r, size+1))
 	if err == nil && (n != size || gitfmt.Hash(sum.Sum(nil)) != it.Hash) {
-		err = ErrWrongHash
+		err = errWrongHash
 	}
 	return t, err
 }

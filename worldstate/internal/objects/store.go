@@ -105,7 +105,7 @@ func (s *Store) openIn(p *Pack, off int64) (gitfmt.ObjectType, int64, io.ReadClo
 	return t, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
 }
 
-var ErrWrongHash = errors.New("its bytes do not have its hash")
+var errWrongHash = errors.New("its bytes do not have its hash")
 
 // CopyTo writes an object's bytes to w and then verifies them: after an error, w holds invalid
 // data. The error is a *MissingObjectError naming path, unless w itself failed.
@@ -129,7 +129,7 @@ func (s *Store) CopyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.
 	case err != nil:
 		return n, err
 	case n != size || gitfmt.Hash(sum.Sum(nil)) != h:
-		return n, missing(ErrWrongHash)
+		return n, missing(errWrongHash)
 	}
 	return n, nil
 }
@@ -182,10 +182,10 @@ func (s *Store) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path
 		return nil, missing(err)
 	}
 	if n, err := r.Read(buf[size : size+1]); n != 0 || err != io.EOF { // this read verifies the stream's checksum
-		return nil, missing(ErrWrongHash)
+		return nil, missing(errWrongHash)
 	}
 	if gitfmt.HashObject(t, data) != h {
-		return nil, missing(ErrWrongHash)
+		return nil, missing(errWrongHash)
 	}
 	return data, nil
 }

@@ -26,7 +26,7 @@ func AfterOf(a Action) tree.State  { return a.After }
 
 // ProbeAll checks that the store can read one end of every action.
 func ProbeAll(ctx context.Context, s *objects.Store, actions []Action, end func(a Action) tree.State) error {
-	return AtOnce(len(actions), func(i int) error {
+	return atOnce(len(actions), func(i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -38,8 +38,8 @@ func ProbeAll(ctx context.Context, s *objects.Store, actions []Action, end func(
 	})
 }
 
-// Reversed returns the actions with their states exchanged.
-func Reversed(actions []Action) []Action {
+// reversed returns the actions with their states exchanged.
+func reversed(actions []Action) []Action {
 	out := make([]Action, len(actions))
 	for i, a := range actions {
 		out[i] = Action{a.Path, a.After, a.Before}

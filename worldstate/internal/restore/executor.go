@@ -79,7 +79,7 @@ func Resume(env Effects, root int, j *Journal) *Executor {
 func Undo(env Effects, root int, j *Journal) (*Executor, error) {
 	x := Resume(env, root, j)
 	x.SweepTemps(j.Actions)
-	return x, x.Run(Reversed(j.Actions))
+	return x, x.Run(reversed(j.Actions))
 }
 
 func (x *Executor) before(op, path string) error {
@@ -200,7 +200,7 @@ func (x *Executor) Run(actions []Action) error {
 	if err := x.each("mkdir", dirs, x.mkdir); err != nil {
 		return err
 	}
-	err := AtOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
+	err := atOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
 	if err != nil {
 		return err
 	}
@@ -210,9 +210,9 @@ func (x *Executor) Run(actions []Action) error {
 	return x.closeDirs()
 }
 
-// AtOnce calls do for every number below n, from several goroutines if there are many. After
+// atOnce calls do for every number below n, from several goroutines if there are many. After
 // the first failure it starts no more.
-func AtOnce(n int, do func(i int) error) error {
+func atOnce(n int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(max(1, min(restoreWorkers, n/maxSyncEach)))
 	var failed atomic.Bool

@@ -74,7 +74,7 @@ func forkAt(ctx context.Context, env Effects, parent, name string, list *tree.Li
 		err = fsys.RenameNoReplace(pfd, temp, name)
 	}
 	if err != nil {
-		_ = RemoveBuilt(filepath.Join(parent, temp)) // the next fork retries what cannot be removed
+		_ = removeBuilt(filepath.Join(parent, temp)) // the next fork retries what cannot be removed
 		return err
 	}
 	env.Hook("fork renamed")
@@ -147,14 +147,14 @@ func clearForks(pfd int, parent string) {
 			continue
 		}
 		if flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = RemoveBuilt(filepath.Join(parent, name))
+			_ = removeBuilt(filepath.Join(parent, name))
 		}
 		fsys.CloseFD(fd)
 	}
 }
 
-// RemoveBuilt removes a directory and everything in it, read-only directories included.
-func RemoveBuilt(path string) error {
+// removeBuilt removes a directory and everything in it, read-only directories included.
+func removeBuilt(path string) error {
 	makeWritable(unix.AT_FDCWD, path)
 	return os.RemoveAll(path)
 }

@@ -40,7 +40,7 @@ type Journal struct {
 
 const (
 	journalMagic  = "anamnesis-journal 1"
-	JournalPrefix = "journal-"
+	journalPrefix = "journal-"
 )
 
 // File locates one world's journal in a store.
@@ -51,7 +51,7 @@ type File struct {
 
 // JournalOf returns the location of a world's journal.
 func JournalOf(store, world string) File {
-	return File{filepath.Join(store, fsys.StateDir, JournalPrefix+world), world}
+	return File{filepath.Join(store, fsys.StateDir, journalPrefix+world), world}
 }
 
 // Exists reports whether there is a journal, and thus an interrupted restore.
@@ -93,7 +93,7 @@ func JournalRoots(store string) ([]gitfmt.Hash, error) {
 	}
 	var roots []gitfmt.Hash
 	for _, e := range list {
-		world, is := strings.CutPrefix(e.Name(), JournalPrefix)
+		world, is := strings.CutPrefix(e.Name(), journalPrefix)
 		if !is {
 			continue
 		}
@@ -164,11 +164,11 @@ func parseAction(line string) (Action, error) {
 	if len(f) != 4 || f[0] != "act" {
 		return Action{}, fmt.Errorf("bad line %q", line)
 	}
-	before, err := ParseState(f[1])
+	before, err := parseState(f[1])
 	if err != nil {
 		return Action{}, err
 	}
-	after, err := ParseState(f[2])
+	after, err := parseState(f[2])
 	if err != nil {
 		return Action{}, err
 	}
@@ -176,8 +176,8 @@ func parseAction(line string) (Action, error) {
 	return Action{path, before, after}, err
 }
 
-// ParseState parses the result of State.String.
-func ParseState(s string) (out tree.State, err error) {
+// parseState parses the result of State.String.
+func parseState(s string) (out tree.State, err error) {
 	var id string
 	switch {
 	case strings.HasPrefix(s, "f"):

@@ -206,7 +206,7 @@ func (x *Executor) Compare(actions []Action) error {
 	for _, k := range x.Kept {
 		listed[k.Path] = true
 	}
-	return AtOnce(len(actions), func(i int) error {
+	return atOnce(len(actions), func(i int) error {
 		a := actions[i]
 		if listed[a.Path] {
 			return nil
@@ -243,7 +243,7 @@ func (x *Executor) isDone(a Action) (bool, error) {
 // SweepTemps removes temporary files of a killed run.
 func (x *Executor) SweepTemps(actions []Action) {
 	// A roll-back numbers its temporary files over the reversed actions, in which other paths are files.
-	for _, list := range [][]Action{actions, Reversed(actions)} {
+	for _, list := range [][]Action{actions, reversed(actions)} {
 		files := 0
 		for _, a := range list {
 			if a.After.IsDir() || a.After.Absent() {

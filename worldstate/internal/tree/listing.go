@@ -218,7 +218,7 @@ func (l *Listing) Empty() bool { return len(l.Root.Items) == 0 }
 // All returns every entry, sorted by path.
 func (l *Listing) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		Merge("", nil, l.Root, func(path string, _, it *Item) bool {
+		merge("", nil, l.Root, func(path string, _, it *Item) bool {
 			return yield(&Entry{path, it.State, it.Size, it.Stored})
 		})
 	}
@@ -271,7 +271,7 @@ func ChangedPaths(a, b *Listing) []string {
 // Union calls f for the paths of a or b, sorted, with the state in each. It skips what is
 // beneath equal directories: f is called for every path that differs and for some that do not.
 func Union(a, b *Listing, f func(path string, sa, sb State)) {
-	Merge("", a.Root, b.Root, func(path string, ia, ib *Item) bool {
+	merge("", a.Root, b.Root, func(path string, ia, ib *Item) bool {
 		var sa, sb State
 		if ia != nil {
 			sa = ia.State
@@ -291,9 +291,9 @@ type waiting struct {
 	a, b *Node
 }
 
-// Merge walks two directories, either of which may be nil, sorted by path, until f returns
+// merge walks two directories, either of which may be nil, sorted by path, until f returns
 // false. An item is nil if the path is absent. Equal subtrees are skipped.
-func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool {
+func merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool {
 	var as, bs []Item
 	if a != nil {
 		as = a.Items
@@ -309,7 +309,7 @@ func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool
 				return true
 			}
 			later = later[:len(later)-1]
-			if !Merge(w.path, w.a, w.b, f) {
+			if !merge(w.path, w.a, w.b, f) {
 				return false
 			}
 		}

@@ -31,7 +31,7 @@ var functionWords = sync.OnceValue(func() map[string]bool {
 	out := make(map[string]bool)
 	for _, list := range []string{englishFunctionWords, chineseFunctionWords} {
 		for w := range strings.FieldsSeq(list) {
-			out[w], out[Stem(w)] = true, true
+			out[w], out[stem(w)] = true, true
 		}
 	}
 	return out

@@ -84,7 +84,7 @@ func identifier(run string, emit func(string)) {
 	part := func(end int) {
 		if p := strings.Trim(run[start:end], "_"); p != "" {
 			parts++
-			emit(Stem(strings.ToLower(p)))
+			emit(stem(strings.ToLower(p)))
 		}
 		start = end
 	}
@@ -151,11 +151,11 @@ const noGram = 1<<48 | 1<<32 | 1<<16 | 1
 // plane share codes with others; grams are evidence in bulk, which tolerates it.
 func packed(window uint64, r rune) uint64 { return window<<16 | uint64(uint16(r)) }
 
-// Stem takes plural and verb endings off English words of at least four
+// stem takes plural and verb endings off English words of at least four
 // letters. It is light on purpose: it never maps unlike words to one (as
 // Porter's does with "general" and "generate"), and it leaves short words,
 // which in this field are code (if, not, for, its, as), as they are.
-func Stem(w string) string {
+func stem(w string) string {
 	if len(w) < 4 || strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return w
 	}
