@@ -69,6 +69,7 @@ func TestPlanMode(t *testing.T) {
 	d.sees("Ctrl-C again to leave")
 	d.press("C-c")
 	d.sees("'anamnesis -c' continues it")
+	d.prompted()
 	d.types("clear; anamnesis -c --model script:../words.yaml\n")
 	d.sees("The second plan.", "Carry this plan out?", "plan mode (Shift-Tab)")
 	d.press("Enter")
@@ -155,6 +156,7 @@ func TestApprovalsInEditor(t *testing.T) {
 	d.sees("Ctrl-C again")
 	d.press("C-c")
 	d.sees("'anamnesis -c' continues it")
+	d.prompted()
 	d.types("clear; anamnesis rules\n")
 	d.sees("Bash(touch b)")
 }

@@ -150,6 +150,7 @@ func TestReadmeWalk(t *testing.T) {
 			d.answered("Leap years are right now.", "gpt-5 · ask")
 			d.press("C-c", "C-c")
 			d.sees("'anamnesis -c' continues it")
+			d.prompted()
 		},
 		"anamnesis import":              func(line string) { sh(line + " --yes") },
 		"anamnesis install claude-code": func(line string) { wants(line+" --yes", ".claude") },

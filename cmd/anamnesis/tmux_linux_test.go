@@ -154,6 +154,12 @@ func (d *drawn) answered(texts ...string) {
 	})
 }
 
+// prompted waits until the last row is the shell's prompt: a program that is ending reads the keys that come before.
+func (d *drawn) prompted() {
+	d.t.Helper()
+	d.until("return to the shell", func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "\n$") })
+}
+
 func (d *drawn) until(what string, ok func(screen string) bool) string {
 	d.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -566,11 +572,11 @@ func TestSeatWorktree(t *testing.T) {
 	d.sees("script:words.yaml · auto") // the first pane, once the shell of the second has ended
 	d.types("/quit\n")
 	d.sees("'anamnesis resume one' continues it", "'anamnesis apply one' shows its changes")
+	d.prompted()
 	d.types("clear; anamnesis --worktree --model script:../words.yaml\n")
 	d.sees("w-forks/1", "Type a request")
 	d.types("/quit\n")
-	d.until("return to the shell",
-		func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "$") })
+	d.prompted()
 	d.types("clear; ls ../w-forks; git worktree list | wc -l; echo lis''ted\n")
 	if screen := d.sees("listed"); !strings.Contains(screen, "fix\n2\n") {
 		t.Errorf("an unused worktree is left:\n%s", screen)
