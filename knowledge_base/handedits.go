@@ -33,14 +33,14 @@ func (s *Store) commitHandEdits() error {
 	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}
 	paths := slices.Sorted(maps.Keys(edits))
 	switch {
-	case head == "":
+	case head == "": // these are all cards there are, also those that the program wrote
 		c.Author, c.Message = programName(), fmt.Sprintf("Begin the history of %d cards", len(paths))
 	case len(paths) == 1:
 		c.Message = "Edited by hand: " + s.nameOf(paths[0], edits[paths[0]])
 	default:
 		c.Message = fmt.Sprintf("Edited by hand: %d cards\n\n- %s", len(paths), strings.Join(paths, "\n- "))
 	}
-	if head != "" {
+	if head != "" { // otherwise no commit shows which states are new
 		if err := s.recordHandReviews(edits); err != nil {
 			return err
 		}

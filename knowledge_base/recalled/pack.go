@@ -29,8 +29,11 @@ func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, us
 			text, used = next, append(used, h)
 		}
 	}
-	if len(used) > 0 || len(hits) == 0 {
-		return text[:len(text)*min(1, len(used))], used
+	switch {
+	case len(used) > 0:
+		return text, used
+	case len(hits) == 0:
+		return "", nil
 	}
 	lines := Quote(hits[0])
 	for n := len(lines) - 1; n > 2; n-- {

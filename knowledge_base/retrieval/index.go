@@ -95,6 +95,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	for slot := range x.docs {
 		x.slots[x.docs[slot].ID] = slot
 	}
+	// The legs share only the texts, so both are filled at once: the first search waits for them.
 	var wg sync.WaitGroup
 	each := func(add func(slot int, text string)) {
 		wg.Go(func() {

@@ -105,6 +105,7 @@ func Pending(index string) ([]Intent, error) {
 		}
 		in := Intent{Path: path}
 		if err := json.Unmarshal(data, &in); err != nil || in.V != 1 || !in.safe() {
+			// An error here would bar every later change of the folder.
 			if err := os.Rename(path, filepath.Join(index, "unreadable-"+e.Name())); err != nil {
 				return nil, err
 			}
@@ -112,6 +113,7 @@ func Pending(index string) ([]Intent, error) {
 		}
 		out = append(out, in)
 	}
+	// Of two changes of one file, the later begins with what the earlier wrote.
 	slices.SortFunc(out, func(a, b Intent) int { return a.At.Compare(b.At) })
 	return out, nil
 }

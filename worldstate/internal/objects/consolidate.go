@@ -79,7 +79,7 @@ func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(
 			done = append(done, p)
 		}
 	}
-	if len(done) < 2 {
+	if len(done) < 2 { // the others have deltas, and a copy of one pack gains nothing
 		return nil
 	}
 	idx, err := out.Finish()

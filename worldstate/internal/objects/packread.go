@@ -153,7 +153,7 @@ func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType
 		if err != nil {
 			return 0, fmt.Errorf("read %s: %w", p.Path, err)
 		}
-		if kind == 0 {
+		if kind == 0 { // an entry's first byte holds its type
 			kind = gitfmt.ObjectType(buf[0] >> 4 & 7)
 		}
 		crc = crc32.Update(crc, crc32.IEEETable, buf[:n])

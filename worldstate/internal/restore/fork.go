@@ -37,6 +37,7 @@ func forkPlace(target string, not []Outside) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// The target does not exist, so links are resolved in the path of its parent.
 	parent, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("%w: %s", gitfmt.ErrNoDirectory, filepath.Dir(abs))

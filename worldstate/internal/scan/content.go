@@ -112,6 +112,7 @@ func (s *scanner) store(h gitfmt.Hash, data []byte) error {
 
 // stream hashes a large file, then reads it again to store it if the store lacks it.
 func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
+	// An os.File closes its descriptor, and the caller closes fd.
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return gitfmt.Hash{}, err

@@ -139,6 +139,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, p
 	}
 	w.repo = w.repo.Refresh(w.dir, inside)
 	repo := w.repo
+	// Under the same rules, a name that is ignored or not stays so, and its path need not be matched again.
 	same := known != nil && known.Repo.SameRules(repo)
 	s := &scanner{
 		dir: w.dir, repo: repo, nested: make(map[string]*usergit.Repository), objects: w.objects, pack: pack,

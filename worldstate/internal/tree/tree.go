@@ -134,7 +134,7 @@ func Load(s *objects.Store, root gitfmt.Hash, like *Listing) (*Listing, error) {
 		if t.m, err = DecodeManifest(text); err != nil {
 			return nil, fmt.Errorf("tree %s: %w: %w", root, gitfmt.ErrCorrupt, err)
 		}
-		items = slices.Delete(items, i, i+1)
+		items = slices.Delete(items, i, i+1) // the manifest is no file of the world
 		break
 	}
 	t.index()
