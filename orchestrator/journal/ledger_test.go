@@ -12,6 +12,7 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -62,6 +63,48 @@ func TestClosed(t *testing.T) {
 	}
 	if seq := l.State().Last; seq != 4 {
 		t.Errorf("the state is at operation %d", seq)
+	}
+}
+
+// TestObey: a command that cannot be obeyed leaves no record; one that was sent by a bucket is recorded before its effect.
+func TestObey(t *testing.T) {
+	l := openLedger(t)
+	defer l.Journal.Close()
+	if l.Advanced() {
+		t.Error("a new ledger has advanced")
+	}
+	if err := l.Record(t.Context(), &op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Advanced() {
+		t.Error("a ledger with operations has not advanced")
+	}
+	for _, tt := range []struct {
+		name string
+		c    taskdir.Command
+		want string // the error
+		ends bool   // the turn
+		more uint64 // operations
+	}{
+		{"unknown", taskdir.Command{Verb: "dance"}, "unknown command", false, 0},
+		{"no answer", taskdir.Command{Verb: "answer"}, "no answer", false, 0},
+		{"a jump to no step", taskdir.Command{Verb: "jump", JumpRequested: op.JumpRequested{To: 7}}, "no such checkpoint: step 7", false, 0},
+		{"a jump", taskdir.Command{Verb: "jump", JumpRequested: op.JumpRequested{To: 0}}, "", false, 1},
+		{"a second jump", taskdir.Command{Verb: "jump", JumpRequested: op.JumpRequested{To: 0}}, "a jump", false, 0},
+		{"stop", taskdir.Command{Verb: "stop", From: "page"}, "", true, 0},
+		{"a sent stop", taskdir.Command{Verb: "stop", From: "bucket", Sent: new(op.Sent)}, "", true, 1},
+	} {
+		before, ended := l.State().Last, error(nil)
+		err := l.Obey(t.Context(), tt.c, func(why error) { ended = why })
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if errors.Is(ended, notice.ErrStopped) != tt.ends {
+			t.Errorf("%s: the turn is ended by %v", tt.name, ended)
+		}
+		if err := l.ApplyQueued(); err != nil || l.State().Last != before+tt.more {
+			t.Errorf("%s: %d operations, want %d: %v", tt.name, l.State().Last-before, tt.more, err)
+		}
 	}
 }
 

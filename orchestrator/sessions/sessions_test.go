@@ -107,6 +107,9 @@ func TestOther(t *testing.T) {
 		"another payload":   {`{"type":"other","payload":{}}` + "\n{}\n", sessions.ErrNotSession},
 		"no start":          {`{"sessionId":"a"}` + "\n{}\n", sessions.ErrNotSession},
 		"no session":        {`{"startTime":"2026-01-02T03:04:05Z"}` + "\n" + `{"type":"user"}` + "\n", sessions.ErrNotSession},
+		"an object's id":    {`{"sessionId":"a","messages":[]}`, sessions.ErrNotSession},
+		"an object's start": {`{"startTime":"2026-01-02T03:04:05Z","messages":[]}`, sessions.ErrNotSession},
+		"odd messages":      {`{"info":{"id":"a","directory":"/p","version":"1.0.0"},"messages":[1,2]}`, sessions.ErrNewer},
 		"no id":             {`{"type":"gemini"}` + "\n{}\n", sessions.ErrNotSession},
 		"a database":        {"SQLite format 3\x00", sessions.ErrNotSession},
 		"no reply left":     {string(bytes.Join(lines[:3], nil)) + "{\n" + string(lines[4]), sessions.ErrDamaged},
@@ -325,6 +328,9 @@ func TestCompacted(t *testing.T) {
 func TestFind(t *testing.T) {
 	home := t.TempDir()
 	want := filepath.Join(home, ".codex", "sessions", "2026", "01", "02", "rollout-a.jsonl")
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(want), "rollout-folder.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range []string{want, filepath.Join(home, ".codex", "sessions", "notes.txt")} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
