@@ -266,7 +266,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 		remember(&w.listings, tree, sc.Listing)
 	}
 	w.saved = c
-	if parent != nil && c.Id == parent.Id { // c has not the parent's message and trailers
+	if parent != nil && c.Id == parent.Id { // c lacks the parent's message and trailers
 		w.saved = parent
 	}
 	snap.ID = ID(c.Id.String())

@@ -35,7 +35,7 @@ const (
 	ByNothing  By = "nothing"
 )
 
-// Groups returns the cards in groups, which are in the order of their first cards. The cards that are in none come last.
+// Groups returns the cards in groups, in the order of their first cards. The cards that are in none come last.
 func Groups(cards []*card.Card, by By) []Group {
 	alike := make(map[string]string) // the group of each card
 	if by == ByLikeness {

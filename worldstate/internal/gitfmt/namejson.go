@@ -20,7 +20,7 @@ func MarshalNames(plain any) ([]byte, error) {
 	if err := enc.Encode(plain); err != nil {
 		return nil, err
 	}
-	out := bytes.TrimSuffix(b.Bytes(), []byte("}\n")) // open, so that fields can follow
+	out := bytes.TrimSuffix(b.Bytes(), []byte("}\n")) // without the brace, so that fields can follow
 	var err error
 	fields := reflect.ValueOf(plain).Elem()
 	for i := range fields.NumField() {

@@ -54,7 +54,7 @@ func (v *visit) seal() *tree.Node {
 	items := v.apply()
 	seen := v.seen // a node that pointed into the visit would keep every earlier scan in memory
 	made := tree.Seal(items, &seen)
-	if n != nil && n.Tree == made.Tree { // the same id: the same trees beneath, stored or not as before
+	if n != nil && n.Tree == made.Tree { // the trees beneath are the same, and so is whether the store has them
 		made.Held = n.Held
 	}
 	return made
