@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/taskdir"
@@ -130,8 +131,13 @@ func (m *Made) fill(ctx context.Context, h taskdir.Home, o worldstate.Options) e
 		m.made = err == nil
 		return err
 	}
-	git := worldstate.GitCommand{Top: m.From}
-	if _, err := git.Run(ctx, "worktree", "add", "--quiet", "--detach", m.Root); err != nil {
+	// git worktree add reads the entries of all worktrees, and fails at one that another git has not completed.
+	lock, err := durable.LockFolder(filepath.Dir(m.Root))
+	if err == nil {
+		_, err = worldstate.GitCommand{Top: m.From}.Run(ctx, "worktree", "add", "--quiet", "--detach", m.Root)
+		lock.Close()
+	}
+	if err != nil {
 		return fmt.Errorf("make the worktree: %w", err)
 	}
 	m.made = true
