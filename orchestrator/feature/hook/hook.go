@@ -123,7 +123,8 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 		return
 	}
 	env := &tool.Env{Dir: r.place.Dir, Redactor: r.place.Journal.Redactor()}
-	environ := append(os.Environ(), "CLAUDE_PROJECT_DIR="+r.place.Dir, "ANAMNESIS_PROJECT_DIR="+r.place.Dir)
+	project := []string{"CLAUDE_PROJECT_DIR=" + r.place.Dir, "ANAMNESIS_PROJECT_DIR=" + r.place.Dir}
+	environ := append(os.Environ(), project...)
 	if asked := s.ask; h.Project != "" {
 		s.ask = true // without its hook, a call that the project wants to see is the user's to decide
 		if !h.approved() {
@@ -139,7 +140,7 @@ func (r *Runner) call(ctx context.Context, h Hook, input map[string]any, ran *op
 			return
 		}
 		s.ask = asked
-		environ = append(env.Sandbox.ProjectEnviron(environ, guard.Grants{}), "CLAUDE_PROJECT_DIR="+r.place.Dir)
+		environ = append(env.Sandbox.ProjectEnviron(environ, guard.Grants{}), project...)
 	}
 	res, err := shell.Run(ctx, env, shell.Exec{
 		Name: "The hook", Path: "/bin/sh", Args: []string{"sh", "-c", h.Command}, Stdin: append(data, '\n'),
