@@ -19,7 +19,7 @@ func TestPatchTakenBack(t *testing.T) {
 	}
 	defer root.Close()
 	env := &tool.Env{Call: "c", Root: root, Dir: dir}
-	before := map[string]string{"a": "one\n", "gone": "two\n", "moves": "three\n", "last": "four\n"}
+	before := map[string]string{"a": "one\n", "gone": "two\n", "moves": "three\n", "last": "four\n", "later": "five\n"}
 	for name, text := range before {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o750); err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestPatchTakenBack(t *testing.T) {
 	}
 	changes,
 		err := parsePatch("*** Begin Patch\n*** Update File: a\n-one\n+1\n*** Delete File: gone\n*** Update File: moves\n*** Move to: moved\n-three\n+3\n" +
-		"*** Add File: new\n+new\n*** Update File: last\n-four\n+4\n*** End Patch")
+		"*** Add File: new\n+new\n*** Update File: last\n-four\n+4\n*** Update File: later\n-five\n+5\n*** End Patch")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +40,11 @@ func TestPatchTakenBack(t *testing.T) {
 		defer p.close()
 		all = append(all, p)
 	}
-	before["last"] = "changed meanwhile\n"
-	if err := os.WriteFile(filepath.Join(dir, "last"), []byte(before["last"]), 0o750); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"last", "later"} {
+		before[name] = "changed meanwhile\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(before[name]), 0o750); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, p := range all[:4] {
 		if err := p.write(); err != nil {
@@ -52,8 +54,8 @@ func TestPatchTakenBack(t *testing.T) {
 	if err := all[4].write(); err == nil {
 		t.Fatal("a file that was changed meanwhile was written over")
 	}
-	// The last one is somebody else's now; the others are taken back all the same.
-	if said := undo(env, all); !strings.Contains(said, "last: was changed by something else") {
+	// The last one is somebody else's now; the others are taken back all the same. The one after it was never begun.
+	if said := undo(env, all); !strings.Contains(said, "last: was changed by something else") || strings.Contains(said, "later") {
 		t.Errorf("said %q", said)
 	}
 	entries, err := os.ReadDir(dir)
