@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,6 +125,11 @@ func TestAcceptedSchema(t *testing.T) {
 		{"references to each other", `{"type":"object","$defs":{"p":{"$ref":"#/$defs/q"},"q":{"$ref":"#/$defs/p"}},"properties":{"a":{"$ref":"#/$defs/p"}}}`, `{"properties":{"a":{"type":"object"}},"type":"object"}`},
 		{"a reference at the top", `{"$ref":"#/definitions/p","definitions":{"p":{"anyOf":[{"properties":{"a":{"type":"string"}}}]}}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`},
 		{"references as alternatives", `{"type":"object","$defs":{"p":{"properties":{"a":{"type":"string"}},"required":["a"]}},"oneOf":[{"$ref":"#/$defs/p"}]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
+		{"a reference to another property", `{"type":"object","properties":{"a":{"enum":["x"],"type":"string"},"b":{"$ref":"#/properties/a","description":"d"}}}`, `{"properties":{"a":{"enum":["x"],"type":"string"},"b":{"description":"d","enum":["x"],"type":"string"}},"type":"object"}`},
+		{"a reference with escapes", `{"type":"object","$defs":{"a/b c":[{"type":"integer"}]},"properties":{"a":{"$ref":"#/$defs/a~1b%20c/0"}}}`, `{"properties":{"a":{"type":"integer"}},"type":"object"}`},
+		{"a reference to nothing", `{"type":"object","properties":{"a":{"$ref":"#/$defs/p"},"b":{"$ref":"#/type/x"}}}`, `{"properties":{"a":{"type":"object"},"b":{"type":"object"}},"type":"object"}`},
+		{"references by position and by pattern", `{"type":"object","$defs":{"p":{"type":["integer","null"]}},"properties":{"a":{"type":"array","prefixItems":[{"$ref":"#/$defs/p"}],"items":{"type":"string"}},"b":{"patternProperties":{"x":{"$ref":"#/$defs/p"}}}}}`,
+			`{"properties":{"a":{"items":{"type":"string"},"prefixItems":[{"type":"integer"}],"type":"array"},"b":{"patternProperties":{"x":{"type":"integer"}}}},"type":"object"}`},
 		{"required twice", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"anyOf":[{"required":["a"]}]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
 		{"required without a property", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`, `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
 		{"not an object at all", `[1]`, `{"type":"object","properties":{}}`},
@@ -136,7 +142,14 @@ func TestAcceptedSchema(t *testing.T) {
 	}
 	recursive := `{"type":"object","$defs":{"n":{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}}}},"properties":{"a":{"$ref":"#/$defs/n"}}}`
 	if got, _ := acceptedSchema([]byte(recursive)); strings.Contains(string(got), "$ref") || len(got) > 10_000 {
-		t.Errorf("a schema that refers to itself: %d bytes: %s", len(got), got)
+		t.Errorf("a schema that refers to itself: %d bytes: %.1000s", len(got), got)
+	}
+	manifold := strings.Replace(recursive, `{"n":{"$ref":"#/$defs/n"}}`, "{"+strings.Repeat(`"n%":{"$ref":"#/$defs/n"},`, 99)+`"n":{"$ref":"#"}}`, 1)
+	for i := range 99 {
+		manifold = strings.Replace(manifold, "%", strconv.Itoa(i), 1)
+	}
+	if got, _ := acceptedSchema([]byte(manifold)); strings.Contains(string(got), "$ref") || len(got) > 3*maxInlinedBytes {
+		t.Errorf("a schema that refers to itself a hundred times: %d bytes: %.1000s", len(got), got)
 	}
 }
 

@@ -3,8 +3,9 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -21,15 +22,10 @@ func acceptedSchema(schema json.RawMessage) (accepted json.RawMessage, changed b
 	if err != nil {
 		return schema, false
 	}
-	definitions := map[string]any{}
-	for _, key := range [...]string{"$defs", "definitions"} {
-		if d, ok := top[key].(map[string]any); ok {
-			maps.Copy(definitions, d)
-		}
-	}
-	follow(top, definitions, 0)
+	in := inliner{top: clone(before), left: maxInlinedBytes}
+	in.follow(top, 0)
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
-		mergeAlternatives(top, key, definitions)
+		in.mergeAlternatives(top, key)
 	}
 	for _, key := range [...]string{"$schema", "$id", "$defs", "definitions", "enum", "not", "const", "if",
 		"then", "else"} {
@@ -39,7 +35,7 @@ func acceptedSchema(schema json.RawMessage) (accepted json.RawMessage, changed b
 	if _, ok := top["properties"].(map[string]any); !ok {
 		top["properties"] = map[string]any{}
 	}
-	acceptNested(top, definitions, 0)
+	in.acceptNested(top, 0)
 	after, err := json.Marshal(top)
 	if err != nil || bytes.Equal(before, after) {
 		return schema, false
@@ -47,9 +43,21 @@ func acceptedSchema(schema json.RawMessage) (accepted json.RawMessage, changed b
 	return after, true
 }
 
+// inliner replaces the references of a schema by what they refer to.
+type inliner struct {
+	top  map[string]any // the schema as it was given
+	left int            // bytes that references may still add
+}
+
+// References are followed to this depth, and add at most so many bytes: a schema may refer to itself, and more than once.
+const (
+	maxSchemaDepth  = 8
+	maxInlinedBytes = 256 << 10
+)
+
 // mergeAlternatives makes one object of the alternatives of a schema: all their properties; required is
 // what all require, or for allOf what any does.
-func mergeAlternatives(top map[string]any, key string, definitions map[string]any) {
+func (in *inliner) mergeAlternatives(top map[string]any, key string) {
 	list, ok := top[key].([]any)
 	if !ok {
 		return
@@ -65,7 +73,7 @@ func mergeAlternatives(top map[string]any, key string, definitions map[string]an
 		if !ok {
 			continue
 		}
-		follow(o, definitions, 0)
+		in.follow(o, 0)
 		if p, ok := o["properties"].(map[string]any); ok {
 			for k, v := range p {
 				if _, ok := properties[k]; !ok {
@@ -90,28 +98,56 @@ func mergeAlternatives(top map[string]any, key string, definitions map[string]an
 	}
 }
 
-// maxSchemaDepth bounds how deep references are followed: a schema may refer to itself.
-const maxSchemaDepth = 8
-
 // follow puts what a schema refers to in place of its reference, and returns the depth then. A definition may itself be
 // a reference. Each step counts as a level, since two can refer to each other.
-func follow(s, definitions map[string]any, depth int) int {
+func (in *inliner) follow(s map[string]any, depth int) int {
 	for ref, ok := s["$ref"].(string); ok; ref, ok = s["$ref"].(string) {
 		delete(s, "$ref")
-		name := ref[strings.LastIndexByte(ref, '/')+1:]
-		if d, ok := definitions[name].(map[string]any); ok && depth < maxSchemaDepth {
-			maps.Copy(s, clone(d))
-			depth++
-		} else if s["type"] == nil {
-			s["type"] = "object"
+		data, _ := json.Marshal(in.target(ref)) // decoded JSON always encodes
+		in.left -= len(data)
+		target := clone(data)
+		if target == nil || depth >= maxSchemaDepth || in.left < 0 {
+			target = map[string]any{"type": "object"}
+		}
+		depth++
+		for key, value := range target {
+			if _, own := s[key]; !own { // such as a description beside the reference
+				s[key] = value
+			}
 		}
 	}
 	return depth
 }
 
+// target returns what a reference such as "#/$defs/name" names: a JSON pointer (RFC 6901) into the whole schema.
+func (in *inliner) target(ref string) any {
+	_, pointer, _ := strings.Cut(ref, "#")
+	if unescaped, err := url.PathUnescape(pointer); err == nil {
+		pointer = unescaped
+	}
+	var at any = in.top
+	for i, key := range strings.Split(pointer, "/") {
+		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
+		switch n := at.(type) {
+		case map[string]any:
+			if i > 0 {
+				at = n[key]
+			}
+		case []any:
+			at = nil
+			if k, err := strconv.Atoi(key); err == nil && k >= 0 && k < len(n) {
+				at = n[k]
+			}
+		default:
+			return nil
+		}
+	}
+	return at
+}
+
 // acceptNested writes the schemas inside a schema in the accepted form.
-func acceptNested(s, definitions map[string]any, depth int) {
-	depth = follow(s, definitions, depth)
+func (in *inliner) acceptNested(s map[string]any, depth int) {
+	depth = in.follow(s, depth)
 	if types, ok := s["type"].([]any); ok {
 		types = slices.DeleteFunc(types, func(t any) bool { return t == "null" })
 		if delete(s, "type"); len(types) > 0 {
@@ -123,28 +159,31 @@ func acceptNested(s, definitions map[string]any, depth int) {
 			s["items"] = map[string]any{"type": "string"}
 		}
 	}
-	for _, key := range [...]string{"items", "additionalProperties"} {
+	for _, key := range [...]string{"items", "additionalProperties", "contains", "not"} {
 		if inner, ok := s[key].(map[string]any); ok {
-			acceptNested(inner, definitions, depth+1)
+			in.acceptNested(inner, depth+1)
 		}
 	}
-	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
+	for _, key := range [...]string{"anyOf", "oneOf", "allOf", "prefixItems"} {
 		list, _ := s[key].([]any)
 		for _, e := range list {
 			if inner, ok := e.(map[string]any); ok {
-				acceptNested(inner, definitions, depth+1)
+				in.acceptNested(inner, depth+1)
 			}
 		}
 	}
-	properties, _ := s["properties"].(map[string]any)
-	for name, p := range properties {
-		inner, ok := p.(map[string]any)
-		if !ok { // true means anything
-			inner = map[string]any{}
-			properties[name] = inner
+	for _, key := range [...]string{"properties", "patternProperties"} {
+		named, _ := s[key].(map[string]any)
+		for name, p := range named {
+			inner, ok := p.(map[string]any)
+			if !ok { // true means anything
+				inner = map[string]any{}
+				named[name] = inner
+			}
+			in.acceptNested(inner, depth+1)
 		}
-		acceptNested(inner, definitions, depth+1)
 	}
+	properties, _ := s["properties"].(map[string]any)
 	if required, ok := s["required"].([]any); ok {
 		names := []any{} // each once: a schema and its alternatives may both require a property
 		for _, n := range required {
@@ -158,12 +197,8 @@ func acceptNested(s, definitions map[string]any, depth int) {
 	}
 }
 
-// clone copies a schema, so that what refers to it twice is two.
-func clone(s map[string]any) map[string]any {
-	data, err := json.Marshal(s)
-	var out map[string]any
-	if err != nil || json.Unmarshal(data, &out) != nil {
-		return nil // decoded JSON always encodes
-	}
-	return out
+// clone decodes an encoded schema; nil if it is no object. What refers to it twice must be two.
+func clone(data []byte) (s map[string]any) {
+	_ = json.Unmarshal(data, &s)
+	return s
 }
