@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/install"
@@ -31,8 +34,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Check a task's stream (lines, chain, blobs), its snapshots and its vault, and print one line for
 each finding. Snapshots and operations are compared in both directions, so a lost end is found.
 Nothing is changed. Without TASK, the first lines say which sandbox mechanisms this machine
-provides and which it lacks. The exit code is 4 if acknowledged data is damaged, and 1 if only the
-end is torn, which the next writer sets aside.
+provides and which it lacks. The exit code is 4 if acknowledged data is damaged, 1 if only the end
+is torn, which the next writer sets aside, and 2 without TASK if the state folder cannot be written.
 
 With --salvage DIR, copy the operations before the first damage into a new stream in DIR. The
 damaged task is not changed, and the vault is not copied.`,
@@ -64,7 +67,12 @@ damaged task is not changed, and the vault is not copied.`,
 					a.doctorAgents(cmd.Context(), h)
 				}
 			}
-			return a.doctor(cmd.Context(), h, args)
+			err := a.doctor(cmd.Context(), h, args)
+			if writable := unix.Access(h.State, unix.W_OK); err == nil && len(args) == 0 && writable != nil &&
+				!errors.Is(writable, unix.ENOENT) { // nothing was recorded yet
+				err = &fs.PathError{Op: "write to", Path: h.State, Err: writable}
+			}
+			return err
 		}),
 	}
 	cmd.Flags().StringVar(&salvage, "salvage", "", "copy the readable part of TASK's stream into this new directory")
@@ -96,14 +104,12 @@ func (a *app) doctorCards(h taskdir.Home) {
 
 // doctorAgents prints findings about the recording of other agents, a line each.
 func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
-	say := func(format string, args ...any) { a.println(view.Line(fmt.Sprintf(format, args...), 500)) }
+	lines := beside.Findings(h, ".", beside.Program())
 	if p, err := install.Here(h, a.getenv); err == nil {
-		for _, line := range append(p.Surroundings("."), p.Findings(ctx)...) {
-			say("%s", line)
-		}
+		lines = slices.Concat(p.Surroundings("."), p.Findings(ctx), lines)
 	}
-	for _, line := range beside.Findings(h, ".", beside.Program()) {
-		say("%s", line)
+	for _, line := range lines {
+		a.println(view.Line(line, 500))
 	}
 }
 

@@ -296,7 +296,12 @@ func TestReadOnlyHome(t *testing.T) {
 	defer unix.Unmount(disk, unix.MNT_DETACH)
 	refusedHome(t, map[string]string{"ANAMNESIS_HOME": disk + "/none", "HOME": dir},
 		"the program's folder "+disk+"/none: "+disk+": the file system is read-only")
-	plainlyRefused(t, map[string]string{"ANAMNESIS_HOME": disk + "/home", "HOME": dir})
+	env := map[string]string{"ANAMNESIS_HOME": disk + "/home", "HOME": dir}
+	plainlyRefused(t, env)
+	if code, _, stderr := inHome(t, env, "doctor"); code != exit.Usage ||
+		!strings.Contains(stderr, "write to "+disk+"/home: read-only file system; set ANAMNESIS_HOME") {
+		t.Errorf("doctor: exit %d\n%s", code, stderr)
+	}
 }
 
 // again runs the calling test in a process with these attributes, from a copy of the

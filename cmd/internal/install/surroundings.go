@@ -3,13 +3,10 @@
 package install
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"anamnesis/orchestrator/guard/confine"
 	"anamnesis/orchestrator/guard/quarantine"
@@ -71,10 +68,6 @@ func (p *Places) Surroundings(project string) (lines []string) {
 	}
 	m := Machine{Mounts: string(table), Getenv: p.Getenv,
 		Container: exists("/.dockerenv") || exists("/run/.containerenv")}
-	if err := unix.Access(p.State, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
-		lines = append(lines, fmt.Sprintf("the state folder %s cannot be written (%v): nothing is recorded; set "+
-			"ANAMNESIS_HOME to a folder that you may read and write", p.State, err))
-	}
 	return append(lines, m.Concerns(real(p.State), real(project))...)
 }
 
