@@ -121,10 +121,7 @@ func (l *WriterLock) sign() error {
 	if err == nil {
 		_, err = l.f.WriteAt(append(content, '\n'), 0)
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", l.path, err)
-	}
-	return nil
+	return err
 }
 
 // open opens the file, and opens it again if another one has replaced it since.

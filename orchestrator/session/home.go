@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,29 +41,29 @@ func (s *Service) Web() (web.Options, error) {
 	return o, nil
 }
 
-// HomeFault adds the remedy to an unexpected permission error about a file in the home. It
-// returns other errors unchanged.
+// HomeFault adds the remedy to an unexpected permission error, or that of a full disk, about a file in the home.
+// It returns other errors unchanged.
 func HomeFault(getenv func(string) string, err error) error {
-	var fault *fs.PathError
-	if !errors.As(err, &fault) {
-		return err
-	}
+	fault, ok := errors.AsType[*fs.PathError](err)
 	h, unknown := taskdir.FindHome(getenv)
-	if unknown != nil {
+	if !ok || unknown != nil {
 		return err
 	}
-	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR} {
-		in := func(root string) bool {
-			rest, ok := strings.CutPrefix(fault.Path, root+"/")
-			if first, _, _ := strings.Cut(rest, "/"); ok && cause == syscall.ENOTDIR {
-				info, err := os.Stat(filepath.Join(root, first))
-				return err != nil || !info.IsDir() // otherwise something below it is damaged
-			}
-			return ok || fault.Path == root
+	notDir := errors.Is(fault.Err, syscall.ENOTDIR)
+	in := func(root string) bool {
+		rest, ok := strings.CutPrefix(fault.Path, root+"/")
+		if first, _, _ := strings.Cut(rest, "/"); ok && notDir {
+			info, err := os.Stat(filepath.Join(root, first))
+			return err != nil || !info.IsDir() // otherwise something below it is damaged
 		}
-		if errors.Is(fault.Err, cause) && slices.ContainsFunc(h.Roots(), in) {
-			return Usagef("%w; %s", err, HomeRemedy)
-		}
+		return ok || fault.Path == root
+	}
+	switch {
+	case !slices.ContainsFunc(h.Roots(), in):
+	case errors.Is(fault.Err, syscall.ENOSPC) || errors.Is(fault.Err, syscall.EDQUOT):
+		return fmt.Errorf("%w; make room there, then try again", err)
+	case notDir || errors.Is(fault.Err, fs.ErrPermission) || errors.Is(fault.Err, syscall.EROFS):
+		return Usagef("%w; %s", err, HomeRemedy)
 	}
 	return err
 }

@@ -30,6 +30,14 @@ func TestHomeFault(t *testing.T) {
 			t.Errorf("%s: %v", tt.path, err)
 		}
 	}
+	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
+		for path, want := range map[string]bool{home + "/tasks/x": true, home + "2/x": false} {
+			err := HomeFault(getenv, &fs.PathError{Op: "write", Path: path, Err: full})
+			if got := strings.HasSuffix(err.Error(), "; make room there, then try again"); got != want {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
 	if err := HomeFault(getenv, fs.ErrPermission); err != fs.ErrPermission {
 		t.Errorf("without a path: %v", err)
 	}
