@@ -67,7 +67,7 @@ func keys() []key {
 		{name: "base_url", standin: "OPENAI_BASE_URL", about: "address of an OpenAI-compatible server",
 			check: text, tightens: same},
 		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key",
-			check: text, tightens: same},
+			check: variable, tightens: same},
 		{name: "approval", initial: "ask", about: "ask, edits, auto or deny",
 			check: parses(approval.ParseMode), tightens: inOrder("deny", "ask", "edits", "auto")},
 		{name: "sandbox", initial: "world", about: "world, read-only or off",
@@ -125,6 +125,14 @@ func lower[N cmp.Ordered](parse func(string) (N, error)) func(next, now string) 
 		limit, unset := parse(now)
 		return err == nil && (unset != nil || n <= limit) // a limit where there is none is stricter, too
 	}
+}
+
+// variable refuses a key in the place of its variable's name, and does not repeat it.
+func variable(s string) error {
+	if strings.Trim(strings.ToUpper(s), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+		return errors.New("want the name of the variable that holds the key, such as OPENROUTER_API_KEY, not the key")
+	}
+	return nil
 }
 
 func globs(s string) error {
@@ -373,14 +381,13 @@ func (s *Settings) Request(r *session.Request) {
 		{"reflect_model", &r.ReflectModel, nil}, {"base_url", &r.BaseURL, nil},
 	} {
 		text, origin := s.Text(f.name), s.value(f.name).Origin
-		if text == "" || *f.given != "" {
-			continue
-		}
-		if f.behind != nil && !strings.HasPrefix(origin, "$") {
+		switch {
+		case text == "" || *f.given != "":
+		case f.behind != nil && !strings.HasPrefix(origin, "$"):
 			*f.behind = text
-			continue
+		default:
+			*f.given = text
 		}
-		*f.given = text
 	}
 }
 

@@ -138,6 +138,7 @@ func TestFaults(t *testing.T) {
 		{"keep_ignored: .env* conf[\n", `:1: keep_ignored: "conf[": syntax error in pattern`},
 		{"model: a\nnotify: {a: b}\n", `:2: notify: want bell, desktop, a command, or a list of these`},
 		{"notfy: bell\n", `:1: unknown key "notfy"; did you mean notify?`},
+		{"key_env: sk-or-123\n", `:1: key_env: want the name of the variable that holds the key, such as OPENROUTER_API_KEY, not the key; correct it`},
 		{"model: [a]\n", `:1: model has no single value`},
 		{"model: {\n", `: not YAML: `},
 		{"- model\n", `:1: a list where a group of keys with values is wanted`},
