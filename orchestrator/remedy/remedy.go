@@ -24,8 +24,8 @@ const (
 	OtherModel      Kind = "name another model"
 	OtherReflect    Kind = "name another model for the Reflect-Agent"
 	NameModel       Kind = "name a model"
-	NameServer      Kind = "name the model's server"
-	SetUpModel      Kind = "set up a model"
+	NameServer      Kind = "name the model's server" // the variable of the key
+	SetUpModel      Kind = "set up a model"          // the variable of the key
 	ListAgents      Kind = "list agents"
 	ApproveAgent    Kind = "approve an agent" // the agent
 	ApproveSkills   Kind = "approve skills"

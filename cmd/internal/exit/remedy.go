@@ -98,9 +98,9 @@ func words(k remedy.Kind) string {
 		remedy.OtherModel:     "--model names another",
 		remedy.OtherReflect:   "--reflect-model names another",
 		remedy.NameModel:      "add --model NAME (for example --model gpt-5)",
-		remedy.NameServer: "set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, or start Ollama; " +
+		remedy.NameServer: "set %, or OPENAI_BASE_URL (--base-url) for another server, or start Ollama; " +
 			"'anamnesis config' shows where a name is set",
-		remedy.SetUpModel: "set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, " +
+		remedy.SetUpModel: "set %, or OPENAI_BASE_URL (--base-url) for another server, " +
 			"and name the model with --model; or start Ollama with a model pulled; " +
 			"'anamnesis demo' needs neither",
 		remedy.ListAgents:      "'anamnesis agent list' shows those there are",

@@ -114,10 +114,10 @@ func find(ctx context.Context, name string, o *Options) (*Model, error) {
 	if key == "" && baseURL == "" && tuning.KeyCommand == "" {
 		url, names, ok := openai.Detect(ctx, openai.OllamaAddress(o.Getenv(openai.OllamaEnv)))
 		if !ok && name != "" {
-			return nil, remedy.With(fmt.Errorf("%w server for %q", ErrNone, name), remedy.NameServer, "")
+			return nil, remedy.With(fmt.Errorf("%w server for %q", ErrNone, name), remedy.NameServer, o.KeyEnv)
 		}
 		if !ok || len(names) == 0 && name == "" {
-			return nil, remedy.With(ErrNone, remedy.SetUpModel, "")
+			return nil, remedy.With(ErrNone, remedy.SetUpModel, o.KeyEnv)
 		}
 		baseURL = url
 		if name == "" {
