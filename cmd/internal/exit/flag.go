@@ -97,11 +97,13 @@ func Flag(cmd *cobra.Command, err error) error {
 	}
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
-	if !errors.As(err, &value) || !errors.As(err, &number) || value.GetFlag().Value.Type() == "bool" {
-		return Usagef("%v; see '%s --help'", err, command)
-	}
 	problem := "not a number"
-	if errors.Is(number, strconv.ErrRange) {
+	switch {
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == "duration":
+		problem = "not a time such as 90s, 30m or 2h"
+	case value == nil || !errors.As(err, &number) || value.GetFlag().Value.Type() == "bool":
+		return Usagef("%v; see '%s --help'", err, command)
+	case errors.Is(number, strconv.ErrRange):
 		problem = "a number too large to work with"
 	}
 	return Usagef("--%s %q: %s; see '%s --help'", value.GetFlag().Name, value.GetValue(), problem, command)

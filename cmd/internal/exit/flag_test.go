@@ -82,6 +82,7 @@ func TestFlag(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--max-steps=x":                    `--max-steps "x": not a number; see 'anamnesis run --help'`,
 		"--max-steps=99999999999999999999": `--max-steps "99999999999999999999": a number too large to work with; see 'anamnesis run --help'`,
+		"--max-time=5":                     `--max-time "5": not a time such as 90s, 30m or 2h; see 'anamnesis run --help'`,
 		"-5":                               "-5: number must not be negative; see 'anamnesis run --help'",
 		"--json=maybe":                     "see 'anamnesis run --help'",
 		"--max-stepz":                      "did you mean --max-steps? see",
@@ -98,6 +99,7 @@ func TestFlag(t *testing.T) {
 	} {
 		_, run, _, _ := commands()
 		run.Flags().Int("max-steps", 0, "")
+		run.Flags().Duration("max-time", 0, "")
 		run.Flags().Bool("json", false, "")
 		run.Flags().Bool("git", false, "")
 		run.Flags().String("model", "", "")
