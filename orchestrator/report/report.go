@@ -140,6 +140,7 @@ type Report struct {
 	git       map[string]op.GitAt // repositories as first seen
 	saved     map[int]string      // commits by step
 	parents   map[int]int         // of steps
+	last      op.Body             // of the last operation that is no seal
 	at        int                 // the step whose files are there
 	changed   []change            // not discarded
 	todos     []uint64            // lists that are not discarded
@@ -172,8 +173,9 @@ func (r *Report) Add(o op.Op) {
 	by, resumed := o.Body.(*op.TaskResumed)
 	r.Advance(o.Time, resumed && by.PID != 0 && by.Why == "")
 	r.Ops = o.Seq
+	before := r.last
 	if _, sealed := o.Body.(*op.LogSealed); !sealed {
-		r.until = time.Time{}
+		r.until, r.last = time.Time{}, o.Body
 	}
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
@@ -183,7 +185,7 @@ func (r *Report) Add(o op.Op) {
 		}
 	case *op.TaskResumed:
 		r.Model, r.Task = cmp.Or(b.Model, r.Model), cmp.Or(b.Task, r.Task)
-		r.resumed(o, b)
+		r.resumed(o, b, before)
 	case *op.UserSaid:
 		// The question lists the words that answer it.
 		if replies := b.Source == op.SourceAnswer || b.Source == op.SourceRejection; !replies || len(r.Questions) == 0 {
@@ -233,7 +235,6 @@ func (r *Report) Add(o op.Op) {
 	case *op.TodosSet:
 		r.todos = append(r.todos, o.Seq)
 	case *op.WorldSaved:
-		r.Steps++
 		r.saved[o.Step], r.parents[o.Step] = b.Commit, b.Parent
 		r.at, r.FilesOp = o.Step, o.Seq
 		r.addChange(o, b.Changed, false)
@@ -348,13 +349,18 @@ func (r *Report) Finish(onPath func(step int) bool, running bool) {
 	}
 }
 
-// resumed notes that another process goes on with the task.
-func (r *Report) resumed(o op.Op, b *op.TaskResumed) {
+// resumed notes that another process goes on with the task, after the operation before.
+func (r *Report) resumed(o op.Op, b *op.TaskResumed, before op.Body) {
+	how := "in the middle of the turn"
+	switch before.(type) {
+	case *op.QuestionAsked, *op.QuestionAnswered:
+		how = "while it waited for an answer"
+	}
 	switch {
 	case b.Why != "":
 		r.Breaks = append(r.Breaks, line(o, "the model "+b.Model+" took over: "+b.Why))
 	case r.Ended == nil && b.PID != 0: // otherwise the same process goes on
-		r.Breaks = append(r.Breaks, line(o, "the process had ended in the middle of the turn; resumed"))
+		r.Breaks = append(r.Breaks, line(o, "the process had ended "+how+"; resumed"))
 	case r.Ended != nil && b.Continue:
 		r.Breaks = append(r.Breaks, line(o, r.Ended.Text+"; resumed"))
 		r.Ended = nil

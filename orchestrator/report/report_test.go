@@ -195,6 +195,11 @@ func TestPaths(t *testing.T) {
 	if len(r.Breaks) != 2 || r.Breaks[1].Text != "limit; resumed" || r.Ended != nil {
 		t.Errorf("interruptions %+v, ended %+v", r.Breaks, r.Ended)
 	}
+	add(6, &op.QuestionAsked{About: op.AboutCall}, &op.QuestionAnswered{Answer: op.Answer{Allow: true}}, &op.LogSealed{},
+		&op.TaskResumed{PID: 4})
+	if len(r.Breaks) != 3 || r.Breaks[2].Text != "the process had ended while it waited for an answer; resumed" {
+		t.Errorf("interruptions %+v", r.Breaks)
+	}
 	r.Files = []File{{Path: "a"}, {Path: "mine"}}
 	r.Finish(func(step int) bool { return step > 3 }, false)
 	if len(r.Left) != 2 || r.Left[0].From != 3 || r.Left[1].From != 1 {

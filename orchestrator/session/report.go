@@ -32,8 +32,8 @@ func (s *Service) Report(ctx context.Context, task string) (*report.Report, erro
 		return nil, err
 	}
 	summary := taskdir.Summarize(s.Home, task, st)
-	r.State, r.Waits, r.Dir, r.Usage = summary.State, summary.Waits, st.Opened.Dir, st.Totals.Usage
-	r.Until = strings.Join(st.Goal.Until, ", then ")
+	r.State, r.Waits, r.Steps, r.Dir = summary.State, summary.Waits, summary.Steps, st.Opened.Dir
+	r.Usage, r.Until = st.Totals.Usage, strings.Join(st.Goal.Until, ", then ")
 	if len(st.Goal.Runs) > 0 {
 		r.Best = st.Goal.Best().Seq
 	}
