@@ -243,7 +243,7 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	mode, notice, err = o.approvalMode(from)
 	if notice == "" {
 		notice = fmt.Sprintf(
-			"approval mode is %s: %s; the setting approval takes another (ask, edits, auto, deny)", mode, why)
+			"approval mode is %s: %s; the setting approval changes it (ask, edits, auto, deny)", mode, why)
 	}
 	return mode, notice, err
 }

@@ -163,7 +163,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 		return nil, err
 	}
 	if info, err := os.Stat(r.Dir); err != nil || !info.IsDir() {
-		return nil, settingf("dir", " %s: not a directory; make it first", r.Dir)
+		return nil, settingf("dir", " %s: not a directory; make it, or name another", r.Dir)
 	}
 	var err error
 	if r.Text, err = s.expand(ctx, r.Dir, r.Text, c.Trust); err != nil {
@@ -384,8 +384,8 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 			return "", "", settingf("approval", ": %v", err)
 		}
 		if m == approval.ModeAsk && !asks {
-			return string(m), "approval mode ask without a terminal: calls that need approval are refused; the " +
-				"setting approval: auto lets them run", nil
+			return string(m), "approval mode ask without a terminal: calls that need approval are refused; " +
+				"the setting approval=auto lets them run", nil
 		}
 		return string(m), "", nil
 	}
@@ -395,8 +395,8 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 	if asks {
 		return string(approval.ModeAsk), notice, nil
 	}
-	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; the settings " +
-		"approval: edits and approval: auto let calls run", nil
+	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; the setting " +
+		"approval=edits lets edits of files run, and the setting approval=auto all calls", nil
 }
 
 // whenAsked returns what becomes of questions, if the client cannot be asked.

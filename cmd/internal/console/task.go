@@ -66,7 +66,7 @@ func (c *Console) Client(keys *view.Lines, warn func(texts ...string),
 func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string)) view.Printer {
 	warn(s.Warnings...)
 	if s.Notice != "" {
-		warn(s.Notice)
+		warn(strings.ReplaceAll(s.Notice, "the setting approval", "--approval"))
 	}
 	for _, m := range guard.Missing() {
 		warn("on this platform: " + m)
