@@ -381,6 +381,8 @@ func WorldDir(dir string) (string, error) {
 		return abs, nil
 	case err == nil:
 		err = &fs.PathError{Op: "open", Path: abs, Err: syscall.ENOTDIR}
+	case errors.Is(err, fs.ErrNotExist) && dir == ".":
+		return "", fmt.Errorf("%w: the current one was removed; change to another", worldstate.ErrNoDirectory)
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("%w: %s", worldstate.ErrNoDirectory, dir)
 	}
