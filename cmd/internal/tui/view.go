@@ -280,7 +280,7 @@ func (m *screen) outcome(msg turnMsg) {
 		m.fail(msg.err)
 	case msg.out.Reason == "interrupted":
 		text := strings.TrimSuffix(": "+msg.out.Detail, ": ") + " · everything so far is recorded"
-		if !m.leaving {
+		if !m.leaving && !m.o.Once {
 			text += "; type to continue"
 		}
 		m.print(paint.Yellow.Render("interrupted") + paint.Faint.Render(text))

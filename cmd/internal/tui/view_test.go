@@ -108,6 +108,7 @@ func TestOutcome(t *testing.T) {
 		"idle":        {runtime.Outcome{Reason: "idle"}, func(*screen) {}, ""},
 		"interrupted": {runtime.Outcome{Reason: "interrupted"}, func(*screen) {}, "interrupted · everything so far is recorded; type to continue"},
 		"leaving":     {runtime.Outcome{Reason: "interrupted", Detail: "d"}, func(m *screen) { m.leaving = true }, "interrupted: d · everything so far is recorded"},
+		"run":         {runtime.Outcome{Reason: "interrupted"}, func(m *screen) { m.o.Once = true }, "interrupted · everything so far is recorded"},
 		"a limit":     {runtime.Outcome{Reason: "limit", Detail: "d", Limit: "max-steps"}, func(*screen) {}, "limit: d; raise --max-steps to continue"},
 		"stuck":       {runtime.Outcome{Reason: "stuck", Detail: "d"}, func(*screen) {}, "stuck: d"},
 		"no detail":   {runtime.Outcome{Reason: "stuck"}, func(*screen) {}, "stuck"},
