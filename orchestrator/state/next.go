@@ -154,7 +154,7 @@ func next(s *State, lim Limits) Action {
 		return act
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps+lim.Others.Steps >= maxSteps {
-		detail := fmt.Sprintf("%d steps taken in this turn", maxSteps)
+		detail := fmt.Sprintf("steps taken in this turn: %d", maxSteps)
 		return Action{Kind: ActEndTurn, Reason: "limit", Reached: op.LimitSteps, Detail: detail}
 	}
 	if limit, detail := overBudget(s, lim); detail != "" {

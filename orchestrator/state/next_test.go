@@ -32,7 +32,7 @@ func TestNext(t *testing.T) {
 		{name: "nor where a subagent's call asks", ops: optest.Called + "tool.called 1 {\"call\":\"a\"}\nquestion.asked 1 {\"about\":\"call\",\"call\":\"a\",\"task\":\"t.1\"}", want: ActCloseUnknown, calls: 1},
 		{name: "with all results the step ends", ops: optest.Results, want: ActSaveWorld},
 		{name: "and the model is asked again", ops: optest.Stepped, want: ActAsk},
-		{name: "a limit ends the turn", ops: optest.Stepped, limits: Limits{Limits: op.Limits{Steps: 1}}, want: ActEndTurn, reason: "limit", detail: "1 steps taken"},
+		{name: "a limit ends the turn", ops: optest.Stepped, limits: Limits{Limits: op.Limits{Steps: 1}}, want: ActEndTurn, reason: "limit", detail: "steps taken in this turn: 1"},
 		{name: "an answer ends the turn", ops: optest.Begun + "model.asked 1 {\"last_seq\":4}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActEndTurn, reason: "done"},
 		{name: "but not when the user spoke meanwhile", ops: optest.Begun + "model.asked 1 {\"last_seq\":4}\nuser.said 1 {\"text\":\"and\",\"source\":\"steer\"}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActAsk},
 		{name: "an answer to the last words ends it", ops: optest.Begun + "user.said 1 {\"text\":\"and\",\"source\":\"steer\"}\nmodel.asked 1 {\"last_seq\":5}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActEndTurn, reason: "done"},
