@@ -116,7 +116,7 @@ func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []stri
 		if ctx.Err() != nil {
 			return nil, nil, fmt.Errorf("eas reflect: %w", ctx.Err())
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, taskdir.ErrNoTask) { // a folder without a stream is no task
 			notes = append(notes, fmt.Sprintf("task %s counts as far as it can be read: %v", id, err))
 		}
 	}
