@@ -31,6 +31,9 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 				return len(states) > 0 && !slices.Contains(states, string(e.State))
 			})
 			return a.show(map[string]any{"cards": entries, "broken": cardfile.Broken(store)}, func() {
+				if len(entries) == 0 {
+					a.notef("no cards to list; tasks write them, and 'anamnesis kb new' adds one")
+				}
 				for _, e := range entries {
 					a.println(view.Fit(a.stdout, e.Created.Format(time.DateOnly)+"  "+e.ID+"  "+view.Clean(e.Topic)+
 						" ("+show.Marks(store, e)+")"))

@@ -37,13 +37,8 @@ func Task(h taskdir.Home, name string) (string, error) {
 	return pick("task", name, all, taskdir.ErrNoTask)
 }
 
-// Cards replaces beginnings of cards' ids by the whole ids.
-func Cards(store *knowledgebase.Store, ids []string) ([]string, error) {
-	return pickCards(store, nil, ids)
-}
-
-// pickCards is Cards with repairs among the names.
-func pickCards(store *knowledgebase.Store, repairs []*card.Card, ids []string) ([]string, error) {
+// Cards replaces beginnings of ids by the whole ids of cards, and of repairs that are no cards yet.
+func Cards(store *knowledgebase.Store, ids []string, repairs ...*card.Card) ([]string, error) {
 	var all []string
 	for _, e := range store.List() {
 		all = append(all, e.ID)
@@ -68,7 +63,7 @@ func Repairs(h taskdir.Home, store *knowledgebase.Store, ids []string) ([]*card.
 	if len(ids) == 0 {
 		return all, nil
 	}
-	ids, err := pickCards(store, all, ids)
+	ids, err := Cards(store, ids, all...)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +124,7 @@ func Decided(ctx context.Context, h taskdir.Home, store *knowledgebase.Store, d 
 	if d.Act == review.Approve || d.Act == review.Reject {
 		repairs = memory.PairsWaiting(h, store)
 	}
-	ids, err := pickCards(store, repairs, append(slices.Clone(d.IDs), d.By))
+	ids, err := Cards(store, append(slices.Clone(d.IDs), d.By), repairs...)
 	if err != nil {
 		return err
 	}
