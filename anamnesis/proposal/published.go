@@ -127,12 +127,8 @@ func names(text, model string) bool {
 		return false
 	}
 	text = strings.ToLower(text)
-	for _, at := range regexp.MustCompile(`\b`+strings.Join(parts, `[-_. ]?`)).FindAllStringIndex(text, -1) {
-		if !sibling.MatchString(text[at[1]:]) {
-			return true
-		}
-	}
-	return false
+	found := regexp.MustCompile(`\b`+strings.Join(parts, `[-_. ]?`)).FindAllStringIndex(text, -1)
+	return slices.ContainsFunc(found, func(at []int) bool { return !sibling.MatchString(text[at[1]:]) })
 }
 
 // holdsLength reports whether a text holds a length in tokens: 32000, 32,000,

@@ -89,11 +89,11 @@ func Find(ctx context.Context, h taskdir.Home, q Query, progress func(read, of i
 		}
 	}
 	if err != nil && ctx.Err() == nil {
+		why := err.Error()
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			note("the index cannot be kept, so that this search reads all tasks: the program's folder is read-only")
-		} else {
-			note("the index cannot be kept, so that this search reads all tasks: %v", err)
+			why = "the program's folder is read-only"
 		}
+		note("the index cannot be written, so that this search reads all tasks: %s", why)
 		if codeOf(err) == sqlite3.SQLITE_FULL {
 			_ = Remove(h) // others need the room more
 		}

@@ -279,7 +279,7 @@ func TestIndexRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := find(t, h, Query{Words: "zebras"}); len(f.Hits) != 1 || len(f.Notes) != 1 ||
-		!strings.HasPrefix(f.Notes[0], "the index cannot be kept") {
+		!strings.HasPrefix(f.Notes[0], "the index cannot be written") {
 		t.Errorf("without a place: %+v", f)
 	}
 }

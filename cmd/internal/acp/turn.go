@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -297,10 +298,7 @@ func (v *viewer) flush() {
 }
 
 func (v *viewer) id(call string) sdk.ToolCallId {
-	if id := v.ids[call]; id != "" {
-		return id
-	}
-	return sdk.ToolCallId(call)
+	return cmp.Or(v.ids[call], sdk.ToolCallId(call))
 }
 
 func arguments(c op.Call) any {

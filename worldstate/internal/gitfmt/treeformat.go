@@ -2,6 +2,7 @@ package gitfmt
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,10 +36,7 @@ const TreeMode = "40000"
 // treeOrder compares names as git orders them in a tree.
 func treeOrder(a, b TreeItem) int {
 	n := min(len(a.Name), len(b.Name))
-	if c := strings.Compare(a.Name[:n], b.Name[:n]); c != 0 {
-		return c
-	}
-	return int(a.byteAt(n)) - int(b.byteAt(n))
+	return cmp.Or(strings.Compare(a.Name[:n], b.Name[:n]), int(a.byteAt(n))-int(b.byteAt(n)))
 }
 
 func (t *TreeItem) byteAt(i int) byte {

@@ -37,17 +37,12 @@ func (r *Repository) addSource(path string) { r.Sources = append(r.Sources, fsys
 
 // isCurrent reports whether a new read would return the same.
 func (r *Repository) isCurrent() bool {
-	for i := range r.Sources {
-		if s := &r.Sources[i]; !s.Equal(fsys.SourceAt(s.Path)) {
-			return false
-		}
-	}
 	for _, n := range r.Nested {
 		if !n.isCurrent() {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(r.Sources, func(s fsys.Source) bool { return !s.Equal(fsys.SourceAt(s.Path)) })
 }
 
 func (r *Repository) sameSources(o *Repository) bool {

@@ -2,6 +2,7 @@ package usergit
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -26,10 +27,7 @@ import (
 func RepositoryName(dir string) string {
 	for top := filepath.Clean(dir); ; top = filepath.Dir(top) {
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
-			if name := remoteName(originURL(top)); name != "" {
-				return name
-			}
-			return lastPart(top)
+			return cmp.Or(remoteName(originURL(top)), lastPart(top))
 		}
 		if top == filepath.Dir(top) {
 			return lastPart(dir)
