@@ -146,8 +146,8 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 		Short: "Add cards from markdown files (- is standard input)",
 		Long: `Add cards from markdown files; - is standard input.
 
-A file with invalid front matter is reported with its line and skipped. A card without an id
-gets one derived from its text, so adding a file twice adds one card.`,
+A file with invalid front matter is reported with its line and skipped. A card without an id gets one derived from its
+text, so adding a file twice adds one card. A file's state counts as yours: read a card of somebody else first.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, created, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
 			all, failed := a.desk().Add(cmd.Context(), store, files)
