@@ -5,6 +5,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/console"
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	knowledgebase "anamnesis/knowledge_base"
@@ -111,7 +113,9 @@ func (d *Demo) task(ctx context.Context, dir, id, name, module string) error {
 	out, err := t.Run(ctx)
 	if err == nil {
 		p.End(out, t.State(), "")
-		err = console.OutcomeError(id, out)
+		if err = console.OutcomeError(id, out); err != nil && out.Err == nil { // 'resume' does not find the demo's task
+			err = exit.With(exit.Code(err), fmt.Errorf("%s: %s", id, cmp.Or(out.Detail, out.Reason)))
+		}
 	}
 	if err = session.JoinClose(err, t.Close()); err != nil {
 		return err
