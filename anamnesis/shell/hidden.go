@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -31,9 +32,7 @@ func Hidden(line string) string {
 	}
 	why := ""
 	syntax.Walk(f, func(n syntax.Node) bool {
-		if why == "" {
-			why = hidden(n)
-		}
+		why = cmp.Or(why, hidden(n))
 		return why == ""
 	})
 	return why
