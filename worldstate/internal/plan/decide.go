@@ -35,11 +35,11 @@ func (p *planner) selected(path string) bool {
 }
 
 // checkPaths refuses a selected path that exists in neither end: it is probably misspelt.
-func (p *planner) checkPaths() error {
+func (p *planner) checkPaths(target *tree.Listing) error {
 	for _, root := range p.Options.Paths {
 		_, skipped := skipAbove(p.Target.Skips, root)
-		absent := p.Now.At(root).Absent() && p.Want.At(root).Absent() && p.Base.At(root).Absent()
-		if absent && !skipped && !p.wasSkipped(root) {
+		absent := func(l *tree.Listing) bool { return l.At(root).Absent() }
+		if absent(p.Now.Listing) && absent(p.Want) && absent(p.Base) && absent(target) && !skipped && !p.wasSkipped(root) {
 			return fmt.Errorf("plan: %w: %q is neither in the world nor in snapshot %s",
 				ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
 		}

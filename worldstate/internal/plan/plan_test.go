@@ -223,6 +223,8 @@ func TestPlan(t *testing.T) {
 		{"an edit stands", wanted{now: "a=2 b=9", target: "a=1 b=1", edits: []string{"a=1 b=1", "a=2 b=1"}}, "write b; keep a (" + gitfmt.KeepMade + ")"},
 		{"an edit, changed again", wanted{now: "a=3", target: "a=1", edits: []string{"a=1", "a=2"}}, "write a; keep a (" + gitfmt.KeepConflict + "); conflict a"},
 		{"a deletion stands", wanted{now: "b=1", target: "a=1 b=1", edits: []string{"a=1 b=1", "b=1"}}, "keep a (" + gitfmt.KeepMade + ")"},
+		{"a deletion stands, of the path that is asked for", wanted{now: "b=1", target: "a=1 b=1", edits: []string{"a=1 b=1", "b=1"},
+			base: "b=1", o: plan.Options{Paths: []string{"a"}}}, "keep a (" + gitfmt.KeepMade + ")"},
 		{"an edit undone by the user", wanted{now: "a=2", target: "a=1", edits: []string{"a=1", "a=2", "a=1"}}, "write a"},
 		{"the later edit wins", wanted{now: "a=3", target: "b=1", edits: []string{"b=1", "a=2 b=1", "b=1 a=3"}}, "write b; keep a (" + gitfmt.KeepMade + ")"},
 		{"an edit needs its directory", wanted{now: "", target: "b=1", edits: []string{"b=1", "b=1 d/n=1"}, base: "b=1"},
