@@ -294,6 +294,17 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// TestLongFact: a fact that does not fit into the room is left out, and a shorter one after it is told, of the same
+// kind or of a later one.
+func TestLongFact(t *testing.T) {
+	text, told := Tell([]Fact{{Kind: Works, Match: strings.Repeat("x", bytesPerToken*maxTokens), Seen: 9, Of: 9},
+		{Kind: Works, Match: "tox", Seen: 2, Of: 2}, {Kind: Missing, Match: "jq", Seen: 3, Of: 3}}, World{})
+	want := intro + "\nTests ran with: `tox` (2 of 2).\nNot installed: `jq` (3 of 3)."
+	if text != want || len(told) != 2 {
+		t.Errorf("told %d: %s\nwant %s", len(told), text, want)
+	}
+}
+
 // TestGone: what runs tests, or takes too long, is not told if its script is gone; what never ran is.
 func TestGone(t *testing.T) {
 	w := World{File: func(name string) bool { return name == "web/a.py" || name == "top.py" }}

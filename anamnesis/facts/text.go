@@ -53,7 +53,7 @@ func (h *heading) fits(f *Fact) bool {
 }
 
 // Tell selects the facts that are shown to a task at its start, and words them: a user's lines first. A fact that the
-// world contradicts is not shown.
+// world contradicts, or that exceeds the room left, is not shown.
 func Tell(all []Fact, w World) (text string, told []Fact) {
 	lines, room := []string{intro}, bytesPerToken*maxTokens-len(intro)
 	for _, f := range all {
@@ -68,13 +68,13 @@ func Tell(all []Fact, w World) (text string, told []Fact) {
 				continue
 			}
 			item := f.words()
-			if room -= len(item) + 2; len(items) == 0 {
-				room -= len(h.text) + 2
+			n := len(item) + 2
+			if len(items) == 0 {
+				n += len(h.text) + 2
 			}
-			if room < 0 {
-				break
+			if n <= room {
+				items, told, room = append(items, item), append(told, f), room-n
 			}
-			items, told = append(items, item), append(told, f)
 		}
 		if len(items) > 0 {
 			lines = append(lines, h.text+": "+strings.Join(items, ", ")+".")
