@@ -139,16 +139,18 @@ func (in *Intent) Put(path string, before, data []byte) {
 
 // Replay writes the files of a dead writer's intent that are not written yet, in the folder dir, and reports the path
 // of each file that it wrote. A file whose content is neither the former nor the new one was changed by another
-// program and stays.
+// program and stays. When Replay returns nil, the intent's files survive a power cut.
 func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) error {
 	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) { // since then a file may have been changed back
 		return nil
 	}
+	dirs := make(map[string]bool)
 	for _, f := range in.Files {
 		if f.Blob != "" {
 			continue
 		}
 		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		dirs[filepath.Dir(path)] = true
 		sum, err := SumOf(path)
 		if err != nil {
 			return err
@@ -157,7 +159,7 @@ func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) e
 			continue
 		}
 		if f.Gone {
-			if err := os.Remove(path); err != nil {
+			if err := fsys.Remove(path); err != nil {
 				return err
 			}
 			continue
@@ -169,6 +171,13 @@ func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) e
 			return err
 		}
 		wrote(path)
+	}
+	// The caller removes the intent next: a removal that is not durable, also one by the dead writer, would be undone
+	// by a power cut, and the file would then be committed as an edit by hand.
+	for dir := range dirs {
+		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,0 +1,108 @@
+package knowledgebase
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/opstream/durable"
+)
+
+// syncedFS records what each directory held when it was synced last.
+type syncedFS struct {
+	durable.OS
+	dirs map[string]map[string][]byte // directory, path, content
+}
+
+func (f *syncedFS) SyncDir(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil {
+		return err
+	}
+	f.dirs[dir] = make(map[string][]byte)
+	for _, path := range paths {
+		if f.dirs[dir][path], err = os.ReadFile(path); err != nil {
+			return err
+		}
+	}
+	return f.OS.SyncDir(dir)
+}
+
+// cutPower brings back the files that were removed since their directory was synced last.
+func (f *syncedFS) cutPower(t *testing.T) {
+	t.Helper()
+	for _, files := range f.dirs {
+		for path, data := range files {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err := os.WriteFile(path, data, durable.FileMode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// removalPending returns a store with the cards k1 and k2, and with the intent of a dead writer that removes k1, whose
+// file is at path.
+func removalPending(t *testing.T) (s *Store, fsys *syncedFS, path string) {
+	t.Helper()
+	s, fsys = personStore(t, t.TempDir()), &syncedFS{dirs: make(map[string]map[string][]byte)}
+	s.fs = fsys
+	path = mustPut(t, s, newCard("k1", "uploads stop at two megabytes", "the proxy refuses larger bodies"))
+	mustPut(t, s, newCard("k2", "another", "first of another"))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel(s.dir, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := intent.New(s.folder.Index, s.Now())
+	in.Message, in.Author = "Remove a card", s.person()
+	in.Put(filepath.ToSlash(rel), data, nil)
+	if err := in.Write(s.fs); err != nil {
+		t.Fatal(err)
+	}
+	return s, fsys, path
+}
+
+// putInMay puts a card whose file is in another directory than those of removalPending.
+func putInMay(t *testing.T, s *Store, id string) {
+	t.Helper()
+	c := newCard(id, "the topic "+id, "the lesson "+id)
+	c.Created = c.Created.AddDate(0, 4, 0)
+	mustPut(t, s, c)
+}
+
+// A card that a dead writer's change removes does not come back by a power cut after the change was completed, whether
+// the file was removed before that writer died or when the change was completed.
+func TestRemovalSurvivesPowerCut(t *testing.T) {
+	for name, removed := range map[string]bool{"removed at completion": false, "removed before": true} {
+		t.Run(name, func(t *testing.T) {
+			s, fsys, path := removalPending(t)
+			if removed {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			putInMay(t, s, "k3")
+			fsys.cutPower(t)
+			again := personStore(t, s.dir)
+			putInMay(t, again, "k4")
+			if _, err := again.Get("k1"); !errors.Is(err, ErrNotFound) {
+				t.Errorf("the removed card is back: %v", err)
+			}
+			list := subjects(t, s.dir)
+			if strings.Contains(strings.Join(list, "\n"), "by hand") || !slices.Contains(list, "Ada: Remove a card") {
+				t.Errorf("the history is %q", list)
+			}
+		})
+	}
+}
