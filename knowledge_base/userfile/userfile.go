@@ -56,8 +56,13 @@ func jsonCause(err error) (at int64, cause string) {
 	return 0, oneLine(strings.TrimPrefix(err.Error(), "json: "))
 }
 
+// Error is a fault in a file that a user writes.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
 func fault(file string, line int, cause, remedy string) error {
-	return fmt.Errorf("%s:%d: %s; %s", file, line, cause, remedy)
+	return Error(fmt.Sprintf("%s:%d: %s; %s", file, line, cause, remedy))
 }
 
 // How the YAML library puts what a value has no place for.

@@ -14,6 +14,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/review"
+	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/feature/hook"
 	"anamnesis/orchestrator/replica"
@@ -72,7 +73,8 @@ func Code(err error) int {
 		return e.Code
 	}
 	switch {
-	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*attention.TableError)):
+	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*attention.TableError)),
+		errors.As(err, new(userfile.Error)):
 		return Usage
 	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*review.StateError)):
 		return Refused
