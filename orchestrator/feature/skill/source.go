@@ -131,7 +131,11 @@ func Approve(trust *consent.Trust, skills []Skill) error {
 func Question(skills []Skill) string {
 	var sb strings.Builder
 	for _, k := range skills {
-		fmt.Fprintf(&sb, "--- %s\n%s\n%s\n", k.Path, k.Description, k.Body)
+		about := k.Description + "\n"
+		if first, _, _ := strings.Cut(k.Body, "\n"); tool.Visible(strings.TrimLeft(first, "# ")) == k.Description {
+			about = "" // the text begins with it
+		}
+		fmt.Fprintf(&sb, "--- %s\n%s%s\n", k.Path, about, k.Body)
 	}
 	text := sb.String()
 	if len(text) > maxQuestionBytes {
