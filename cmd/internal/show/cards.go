@@ -97,6 +97,9 @@ func Marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
 
 // Repairs prints repairs, a line each or, whole, as cards.
 func (o *Printer) Repairs(repairs []*card.Card, whole bool) {
+	if len(repairs) == 0 {
+		o.Notef("no repairs to list; tasks record commands that failed and later succeeded")
+	}
 	for _, c := range repairs {
 		if whole {
 			o.Printf("%s\n", view.Clean(string(c.Markdown())))
