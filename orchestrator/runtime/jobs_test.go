@@ -32,17 +32,17 @@ func waits(name string) tool.JobStart {
 func TestJobLimits(t *testing.T) {
 	task, _ := newTask(t, "turns: []", Options{})
 	for range jobs.Max {
-		if _, err := task.features.jobs.Begin(waits("x")); err != nil {
+		if _, err := task.features.jobs.Begin(t.Context(), waits("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := task.features.jobs.Begin(waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
+	if _, err := task.features.jobs.Begin(t.Context(), waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
 		t.Errorf("one too many: %v", err)
 	}
 	if j, err := task.features.jobs.Stop("bg_3", jobs.Stopped); err != nil || j.Why != jobs.Stopped {
 		t.Fatalf("stop: %+v, %v", j, err)
 	}
-	id, err := task.features.jobs.Begin(waits("x"))
+	id, err := task.features.jobs.Begin(t.Context(), waits("x"))
 	if err != nil || id != "bg_17" {
 		t.Errorf("after one was ended: %s, %v", id, err)
 	}
@@ -60,7 +60,7 @@ func TestJobThatCannotBegin(t *testing.T) {
 	s := tool.JobStart{Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) {
 		return tool.JobEnd{}, want
 	}}
-	if _, err := task.features.jobs.Begin(s); !errors.Is(err, want) {
+	if _, err := task.features.jobs.Begin(t.Context(), s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}
 	if err := task.Ledger.ApplyQueued(); err != nil ||
@@ -86,7 +86,7 @@ func TestJobOutput(t *testing.T) {
 		}
 		return run(ctx, out, started)
 	}
-	id, err := task.features.jobs.Begin(s)
+	id, err := task.features.jobs.Begin(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 type Jobs interface {
 	// Begin starts a job and returns its id when it runs. A job ends with the task's process,
 	// by a jump to before its beginning, or by the tool TaskStop.
-	Begin(j JobStart) (id string, err error)
+	Begin(ctx context.Context, j JobStart) (id string, err error)
 }
 
 // JobStart is what Begin starts.

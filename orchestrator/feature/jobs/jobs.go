@@ -90,8 +90,8 @@ type job struct {
 }
 
 // Begin implements tool.Jobs.
-func (js *Jobs) Begin(s tool.JobStart) (string, error) {
-	j, ctx, err := js.register(s)
+func (js *Jobs) Begin(ctx context.Context, s tool.JobStart) (string, error) {
+	j, ctx, err := js.register(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +132,7 @@ func (js *Jobs) remove(j *job) {
 	js.list = slices.DeleteFunc(js.list, func(o *job) bool { return o == j })
 }
 
-func (js *Jobs) register(s tool.JobStart) (*job, context.Context, error) {
+func (js *Jobs) register(ctx context.Context, s tool.JobStart) (*job, context.Context, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	running := 0
@@ -156,8 +156,8 @@ func (js *Jobs) register(s tool.JobStart) (*job, context.Context, error) {
 		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
 	}
 	js.n++
-	// The command outlives its call and the turn.
-	ctx, stop := context.WithCancel(context.Background())
+	// The command outlives its call and the turn, but not the deadline of their commands.
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	j := &job{Job: Job{ID: id, Command: s.Command}, file: file, stop: stop, done: make(chan struct{})}
 	js.list = append(js.list, j)
 	return j, ctx, nil

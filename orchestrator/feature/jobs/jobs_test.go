@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ import (
 func begin(t *testing.T, js *jobs.Jobs, text string, runs bool, end tool.JobEnd) string {
 	t.Helper()
 	printed := make(chan struct{})
-	id, err := js.Begin(tool.JobStart{Call: "c", Command: "make", Timeout: time.Minute,
+	id, err := js.Begin(t.Context(), tool.JobStart{Call: "c", Command: "make", Timeout: time.Minute,
 		Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
 			if err := started(op.ToolStarted{Call: "c", PID: 1}); err != nil {
 				return end, err
@@ -98,6 +99,29 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestContext: a job outlives the context of its call, and has the context's values: the deadline of commands is one.
+func TestContext(t *testing.T) {
+	js := jobs.New(gatetest.Place(t, op.TaskOpened{}).Ledger)
+	defer js.Close()
+	type key struct{}
+	call, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "a value"))
+	saw := make(chan any, 1)
+	_, err := js.Begin(call, tool.JobStart{Command: "make",
+		Run: func(ctx context.Context, _ io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
+			err := started(op.ToolStarted{Call: "c", PID: 1})
+			<-call.Done()
+			saw <- []any{ctx.Value(key{}), ctx.Err()}
+			return tool.JobEnd{}, err
+		}})
+	cancel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(<-saw); got != "[a value <nil>]" {
+		t.Errorf("the job's context has %s", got)
+	}
+}
+
 // TestBegin: jobs are numbered on, as many as the limit run at once, and none begins that cannot be recorded or after
 // the task has ended them.
 func TestBegin(t *testing.T) {
@@ -108,7 +132,7 @@ func TestBegin(t *testing.T) {
 		Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) {
 			return tool.JobEnd{}, failed
 		}}
-	if id, err := js.Begin(none); !errors.Is(err, failed) {
+	if id, err := js.Begin(t.Context(), none); !errors.Is(err, failed) {
 		t.Errorf("%q, %v; want %v", id, err, failed)
 	}
 	if _, err := js.Output("bg_1", 0, 9); err == nil || !strings.HasSuffix(err.Error(), "none was begun") {
@@ -118,7 +142,7 @@ func TestBegin(t *testing.T) {
 	for range jobs.Max {
 		ids = append(ids, begin(t, js, "", true, tool.JobEnd{}))
 	}
-	if _, err := js.Begin(none); err == nil || !strings.Contains(err.Error(), "run in the background already") {
+	if _, err := js.Begin(t.Context(), none); err == nil || !strings.Contains(err.Error(), "run in the background already") {
 		t.Errorf("one more than may run: %v", err)
 	}
 	if _, err := js.Stop(ids[0], jobs.Stopped); err != nil {

@@ -183,7 +183,7 @@ func inBackground(ctx context.Context, env *tool.Env, a Args, sub Working) (tool
 		}
 		return o, err
 	}
-	id, err := env.Jobs.Begin(tool.JobStart{
+	id, err := env.Jobs.Begin(ctx, tool.JobStart{
 		Call: env.Call, Command: fmt.Sprintf("%s %s: %s", ToolName, a.Subagent, a.Description),
 		Timeout: MaxBackground, Run: work,
 	})

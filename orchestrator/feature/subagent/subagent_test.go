@@ -53,12 +53,12 @@ type jobs struct {
 	unable error // of started
 }
 
-func (j *jobs) Begin(s tool.JobStart) (string, error) {
+func (j *jobs) Begin(ctx context.Context, s tool.JobStart) (string, error) {
 	j.start = s
 	if j.err != nil {
 		return "", j.err
 	}
-	j.end, j.ended = s.Run(context.Background(), &j.out, func(op.ToolStarted) error { return j.unable })
+	j.end, j.ended = s.Run(ctx, &j.out, func(op.ToolStarted) error { return j.unable })
 	return "job1", nil
 }
 

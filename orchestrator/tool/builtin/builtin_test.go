@@ -132,7 +132,7 @@ func background(t *testing.T, n int) *jobs.Jobs {
 	t.Cleanup(func() { _ = js.Close() })
 	for i := range n {
 		id := fmt.Sprintf("bg_%d", i+1)
-		got, err := js.Begin(tool.JobStart{Call: "c", Command: id,
+		got, err := js.Begin(t.Context(), tool.JobStart{Call: "c", Command: id,
 			Run: func(_ context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
 				_, err := io.WriteString(out, "output of "+id)
 				return tool.JobEnd{}, errors.Join(err, started(op.ToolStarted{}))

@@ -13,12 +13,12 @@ import (
 // MaxBackgroundSeconds is how long a background command runs at most, and by default.
 const MaxBackgroundSeconds = 86_400
 
-func begin(env *tool.Env, e Exec, line string) tool.Result {
+func begin(ctx context.Context, env *tool.Env, e Exec, line string) tool.Result {
 	if env.Jobs == nil {
 		return tool.Errorf("Bash was not run: there is nothing to run it in the background.")
 	}
 	c := command(env, e)
-	id, err := env.Jobs.Begin(tool.JobStart{Call: env.Call, Command: line, Timeout: e.Timeout,
+	id, err := env.Jobs.Begin(ctx, tool.JobStart{Call: env.Call, Command: line, Timeout: e.Timeout,
 		Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
 			redacted := env.Redaction().Writer(out)
 			defer redacted.Close()

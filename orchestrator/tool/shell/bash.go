@@ -98,7 +98,7 @@ func (bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 			fmt.Sprintf("the sandbox's own cache of %s is empty: this first run fills it, and can take minutes", name))
 	}
 	if a.Behind && ctx.Err() == nil {
-		return begin(env, e, a.Command), nil
+		return begin(ctx, env, e, a.Command), nil
 	}
 	return Run(ctx, env, e)
 }
