@@ -6,11 +6,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/internal/secrets"
 	"anamnesis/opstream/durable"
@@ -151,11 +155,18 @@ func (s *Store) openHistory() (err error) {
 	return err
 }
 
-// replay writes the files of an intent and enters the cards that it wrote.
+// replay writes the files of an intent. In memory, it enters the cards that it wrote and removes those whose file it
+// removed.
 func (s *Store) replay(in *intent.Intent) error {
 	return in.Replay(s.fs, s.dir, func(path string) {
-		if st, err := s.readCard(path); err == nil && s.cards != nil {
+		st, err := s.readCard(path)
+		switch {
+		case err == nil && s.cards != nil:
 			s.setCard(st)
+		case errors.Is(err, fs.ErrNotExist):
+			maps.DeleteFunc(s.cards, func(_ string, c *folder.File) bool { return filepath.Clean(c.Path) == path })
+			s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return filepath.Clean(b.Path) == path })
+			s.filled = false
 		}
 	})
 }

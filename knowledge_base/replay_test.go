@@ -48,11 +48,11 @@ func (f *syncedFS) cutPower(t *testing.T) {
 	}
 }
 
-// removalPending returns a store with the cards k1 and k2, and with the intent of a dead writer that removes k1, whose
-// file is at path.
-func removalPending(t *testing.T) (s *Store, fsys *syncedFS, path string) {
+// removalPending returns a store in dir with the cards k1 and k2, and with the intent of a dead writer that removes k1,
+// whose file is at path.
+func removalPending(t *testing.T, dir string) (s *Store, fsys *syncedFS, path string) {
 	t.Helper()
-	s, fsys = personStore(t, t.TempDir()), &syncedFS{dirs: make(map[string]map[string][]byte)}
+	s, fsys = personStore(t, dir), &syncedFS{dirs: make(map[string]map[string][]byte)}
 	s.fs = fsys
 	path = mustPut(t, s, newCard("k1", "uploads stop at two megabytes", "the proxy refuses larger bodies"))
 	mustPut(t, s, newCard("k2", "another", "first of another"))
@@ -86,7 +86,7 @@ func putInMay(t *testing.T, s *Store, id string) {
 func TestRemovalSurvivesPowerCut(t *testing.T) {
 	for name, removed := range map[string]bool{"removed at completion": false, "removed before": true} {
 		t.Run(name, func(t *testing.T) {
-			s, fsys, path := removalPending(t)
+			s, fsys, path := removalPending(t, t.TempDir())
 			if removed {
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
@@ -104,5 +104,47 @@ func TestRemovalSurvivesPowerCut(t *testing.T) {
 				t.Errorf("the history is %q", list)
 			}
 		})
+	}
+}
+
+// A card that completing a dead writer's change removes is gone from memory: it is neither read nor found, and its
+// lesson can be stored again. A file that could not be read and is removed is no longer listed.
+func TestRemovalLeavesMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s, _, _ := removalPending(t, ".")
+	if err := s.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	query := Query{Text: "uploads stop at two megabytes"}
+	if hits, err := s.Search(t.Context(), query); err != nil || !slices.Equal(ids(hits), []string{"k1"}) {
+		t.Fatalf("before: %v, %v", ids(hits), err)
+	}
+	putInMay(t, s, "k3")
+	if _, err := s.Get("k1"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the removed card is read: %v", err)
+	}
+	if hits, err := s.Search(t.Context(), query); err != nil || len(hits) > 0 {
+		t.Errorf("found %v, %v", ids(hits), err)
+	}
+	if list := s.List(); len(list) != 2 {
+		t.Errorf("listed: %+v", list)
+	}
+	broken := filepath.Join(s.dir, "2026-01", "broken.md")
+	err := errors.Join(os.WriteFile(broken, []byte("no card\n"), durable.FileMode), s.Rebuild(t.Context()))
+	if list := s.Broken(); err != nil || len(list) != 1 {
+		t.Fatalf("before: %v, %v", list, err)
+	}
+	in := intent.New(s.folder.Index, s.Now())
+	in.Put("2026-01/broken.md", []byte("no card\n"), nil)
+	if err := in.Write(s.fs); err != nil {
+		t.Fatal(err)
+	}
+	putInMay(t, s, "k4")
+	if list := s.Broken(); len(list) > 0 {
+		t.Errorf("still listed: %v", list)
+	}
+	if _, created, err := s.Put(t.Context(), newCard("k5", "uploads stop at two megabytes",
+		"the proxy refuses larger bodies")); err != nil || !created {
+		t.Errorf("the lesson again: created %v, %v", created, err)
 	}
 }

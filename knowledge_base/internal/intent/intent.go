@@ -137,10 +137,10 @@ func (in *Intent) Put(path string, before, data []byte) {
 	in.Files = append(in.Files, f)
 }
 
-// Replay writes the files of a dead writer's intent that are not written yet, in the folder dir, and reports the path
-// of each file that it wrote. A file whose content is neither the former nor the new one was changed by another
-// program and stays. When Replay returns nil, the intent's files survive a power cut.
-func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) error {
+// Replay writes or removes the files of a dead writer's intent in the folder dir that are not as it says yet, and
+// reports the path of each. A file whose content is neither the former nor the new one was changed by another program
+// and stays. When Replay returns nil, the intent's files survive a power cut.
+func (in *Intent) Replay(fsys durable.FS, dir string, changed func(path string)) error {
 	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) { // since then a file may have been changed back
 		return nil
 	}
@@ -162,6 +162,7 @@ func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) e
 			if err := fsys.Remove(path); err != nil {
 				return err
 			}
+			changed(path)
 			continue
 		}
 		if err := durable.MakeDir(fsys, filepath.Dir(path)); err != nil {
@@ -170,7 +171,7 @@ func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) e
 		if err := durable.WriteFile(fsys, path, []byte(f.Data)); err != nil {
 			return err
 		}
-		wrote(path)
+		changed(path)
 	}
 	// The caller removes the intent next: a removal that is not durable, also one by the dead writer, would be undone
 	// by a power cut, and the file would then be committed as an edit by hand.
