@@ -109,7 +109,7 @@ type planner struct {
 func Make(ctx context.Context, in Input) (Plan, error) {
 	p := planner{Input: in, ignored: in.Now.Ignored(), todo: map[string]restore.Action{}, kept: map[string]string{}}
 	p.lost = p.Now.Files() == 0 && p.Base.Files() > 0 // the directory was emptied or unmounted, not edited file by file
-	target := p.Want // without the edits that the user made since
+	target := p.Want                                  // without the edits that the user made since
 	if err := p.overlay(ctx); err != nil {
 		return Plan{}, err
 	}
