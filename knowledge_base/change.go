@@ -100,8 +100,8 @@ func (s *Store) rollback(todo []planned, intentPath string) error {
 		}
 		if p.old != nil {
 			err = durable.WriteFile(s.fs, p.Path, p.old.Card.Clone().Source())
-		} else {
-			err = os.Remove(p.Path)
+		} else if err = os.Remove(p.Path); err == nil {
+			err = s.fs.SyncDir(filepath.Dir(p.Path)) // before the intent is removed: see [intent.Intent.Replay]
 		}
 		if err != nil {
 			return fmt.Errorf("the change stays half made until the knowledge base is opened again: %w", err)

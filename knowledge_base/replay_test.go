@@ -17,6 +17,7 @@ import (
 type syncedFS struct {
 	durable.OS
 	dirs map[string]map[string][]byte // directory, path, content
+	fail string                       // the next sync of this directory fails, after it took place
 }
 
 func (f *syncedFS) SyncDir(dir string) error {
@@ -29,6 +30,10 @@ func (f *syncedFS) SyncDir(dir string) error {
 		if f.dirs[dir][path], err = os.ReadFile(path); err != nil {
 			return err
 		}
+	}
+	if dir == f.fail {
+		f.fail = ""
+		return errFault
 	}
 	return f.OS.SyncDir(dir)
 }
@@ -104,6 +109,22 @@ func TestRemovalSurvivesPowerCut(t *testing.T) {
 				t.Errorf("the history is %q", list)
 			}
 		})
+	}
+}
+
+// A card whose put failed, and was taken back, does not come back by a power cut.
+func TestFailedPutSurvivesPowerCut(t *testing.T) {
+	s, fsys, _ := removalPending(t, t.TempDir())
+	putInMay(t, s, "k3")
+	fsys.fail = filepath.Join(s.dir, "2026-05")
+	c := newCard("k4", "a topic of its own", "a lesson of its own")
+	c.Created = c.Created.AddDate(0, 4, 0)
+	if _, _, err := s.Put(t.Context(), c); !errors.Is(err, errFault) {
+		t.Fatalf("the put returns %v, want the fault", err)
+	}
+	fsys.cutPower(t)
+	if _, err := personStore(t, s.dir).Get("k4"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the card is back: %v", err)
 	}
 }
 
