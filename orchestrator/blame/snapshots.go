@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -186,6 +187,9 @@ func (f *finder) snapshot(s *saved, at string) *written {
 	case t.r == nil && s.task == "cli":
 		o.Why = "before a snapshot that was saved by hand"
 		return o
+	case t.r == nil && !errors.Is(t.err, taskdir.ErrNoTask):
+		o.Kind, o.Why = Unknown, fmt.Sprintf("by task %s, whose record cannot be read: %v", s.task, t.err)
+		return o
 	case t.r == nil:
 		o.Kind, o.Why = Unknown, "by task "+s.task+", whose record is gone"
 		return o
@@ -289,8 +293,9 @@ func linesIn(args string) map[string]bool {
 // stream is a task's record.
 type stream struct {
 	st      *state.State
-	r       *opstream.Reader // nil: the record is gone
-	said    []Op             // the user's requests
+	r       *opstream.Reader // nil: err says why
+	err     error
+	said    []Op // the user's requests
 	calls   []call
 	replies map[int]opstream.Record // what the model said last in each step
 }
@@ -311,9 +316,7 @@ type call struct {
 func (f *finder) stream(task string) *stream {
 	if f.streams[task] == nil {
 		s := new(stream)
-		if st, r, err := taskdir.OpenState(f.Home, task); err == nil {
-			s.st, s.r = st, r
-		}
+		s.st, s.r, s.err = taskdir.OpenState(f.Home, task)
 		f.streams[task] = s
 	}
 	return f.streams[task]
