@@ -69,7 +69,7 @@ func drawRow(tl timeline.Timeline, i, width int) string {
 	if r.Kind == timeline.RowStep {
 		text = fmt.Sprintf("%d  %s", r.Step, r.Text)
 	}
-	room := max(width-opsColumn-lipgloss.Width(glyph), 8)
+	room := max(width-len(left)-lipgloss.Width(glyph), 1)
 	var lines []string
 	for k, part := range strings.Split(text, "\n") {
 		if k > 0 { // further lines of a row stand below its text

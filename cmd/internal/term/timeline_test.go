@@ -63,9 +63,12 @@ func TestTimeline(t *testing.T) {
 	if got != string(want) {
 		t.Errorf("the drawing differs from %s:\n%s", path, got)
 	}
-	for line := range strings.Lines(got) {
-		if w := ansi.StringWidth(strings.TrimSuffix(line, "\n")); w > 110 {
-			t.Errorf("a line is %d columns wide: %q", w, line)
+	tl.Rows[1].First, tl.Rows[1].Last = 12345, 12399 // wider than the column of operations
+	for _, width := range []int{110, 60, 20} {
+		for line := range strings.SplitSeq(Draw(tl, width), "\n") {
+			if w := ansi.StringWidth(line); w > width {
+				t.Errorf("at %d columns a line is %d wide: %q", width, w, line)
+			}
 		}
 	}
 }
