@@ -57,7 +57,7 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		if b, ok := o.Body.(*op.PassDone); ok {
 			e.Paired = e.Paired || slices.Contains(b.Paired, lesson)
 		}
-		// The pass that wrote the card comes after the steps that it read, so that the walk continues until it is found.
+		// The pass that wrote the card comes after the steps that it read: the walk continues until it is found.
 		if e.Paired && o.Seq > last {
 			return errDerived
 		}

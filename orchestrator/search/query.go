@@ -123,7 +123,7 @@ func (t terms) excerpt(s string) string {
 		}
 	}
 	fields := strings.Fields(s)
-	// A window of excerptWords words moves over the text. The excerpt begins so that the end of the best window is at two
+	// A window of excerptWords words moves over the text. The excerpt begins so that the best window's end is at two
 	// thirds of it, and what follows is shown, too.
 	best, most, sum := 0, 0, 0
 	has := make([]int, len(fields))

@@ -331,7 +331,8 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		return n, err
 	}
 	if taskdir.CheckTaskID(n.Task) != nil {
-		return n, settingf("task", ": %q cannot be a task's name: letters, digits, '_', '-' and '.', at most 80", n.Task)
+		return n, settingf("task", ": %q cannot be a task's name: letters, digits, '_', '-' and '.', at most 80",
+			n.Task)
 	}
 	if _, err := taskdir.ReadState(o.Home, n.Task); !errors.Is(err, taskdir.ErrNoTask) {
 		return n, remedy.With(Usagef("task %s exists; use another name", n.Task), remedy.Resume, n.Task)

@@ -49,7 +49,7 @@ type inliner struct {
 	left int            // bytes that references may still add
 }
 
-// References are followed to this depth, and add at most so many bytes: a schema may refer to itself, and more than once.
+// References are followed to this depth and add at most so many bytes, since a schema may refer to itself repeatedly.
 const (
 	maxSchemaDepth  = 8
 	maxInlinedBytes = 256 << 10

@@ -39,7 +39,8 @@ func (p *planner) checkPaths(target *tree.Listing) error {
 	for _, root := range p.Options.Paths {
 		_, skipped := skipAbove(p.Target.Skips, root)
 		absent := func(l *tree.Listing) bool { return l.At(root).Absent() }
-		if absent(p.Now.Listing) && absent(p.Want) && absent(p.Base) && absent(target) && !skipped && !p.wasSkipped(root) {
+		nowhere := absent(p.Now.Listing) && absent(p.Want) && absent(p.Base) && absent(target)
+		if nowhere && !skipped && !p.wasSkipped(root) {
 			return fmt.Errorf("plan: %w: %q is neither in the world nor in snapshot %s",
 				ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
 		}

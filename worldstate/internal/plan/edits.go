@@ -73,7 +73,7 @@ func (p *planner) versions(ctx context.Context) (map[string]version, error) {
 			only[path] = true
 		}
 		tree.Union(ends[0], ends[1], func(path string, from, to tree.State) {
-			listed := len(only) == 0 || only[string([]rune(path))] // which replaces bytes that are not UTF-8 as JSON does
+			listed := len(only) == 0 || only[string([]rune(path))] // replaces bytes that are not UTF-8, as JSON does
 			if from != to && to != ends[2].At(path) && listed {
 				last[path] = version{to, ends[1], i, e.Unknown}
 			}
