@@ -90,7 +90,8 @@ func reserved(dir string) bool {
 
 // Unreserve removes the folder of a task that was not begun. No other process may be beginning it.
 func Unreserve(h Home, id string) {
-	if dir := h.Task(id); reserved(dir) {
+	_, err := ReadState(h, id)
+	if dir := h.Task(id); reserved(dir) || errors.Is(err, errEmpty) && Live(h, id) == 0 {
 		_ = os.RemoveAll(dir)
 	}
 }

@@ -44,7 +44,7 @@ func TestSummariesOmitUnbegun(t *testing.T) {
 	if want := []string{"lost unreadable"}; !slices.Equal(got, want) {
 		t.Errorf("Summaries lists %q, want %q", got, want)
 	}
-	for id, want := range map[string]bool{"remote": false, "lost": true} {
+	for id, want := range map[string]bool{"remote": false, "lost": true, "streamed": false} {
 		Unreserve(h, id)
 		if _, err := os.Stat(h.Task(id)); (err == nil) != want {
 			t.Errorf("after Unreserve, the folder of %s: %v", id, err)
