@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -27,8 +28,7 @@ func acceptedSchema(schema json.RawMessage) (accepted json.RawMessage, changed b
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
 		in.mergeAlternatives(top, key)
 	}
-	for _, key := range [...]string{"$schema", "$id", "$defs", "definitions", "enum", "not", "const", "if",
-		"then", "else"} {
+	for _, key := range [...]string{"$schema", "$id", "enum", "not", "const", "if", "then", "else"} {
 		delete(top, key)
 	}
 	top["type"] = "object"
@@ -148,6 +148,9 @@ func (in *inliner) target(ref string) any {
 // acceptNested writes the schemas inside a schema in the accepted form.
 func (in *inliner) acceptNested(s map[string]any, depth int) {
 	depth = in.follow(s, depth)
+	for _, key := range [...]string{"$defs", "definitions"} { // nothing refers to them any more
+		delete(s, key)
+	}
 	if types, ok := s["type"].([]any); ok {
 		types = slices.DeleteFunc(types, func(t any) bool { return t == "null" })
 		if delete(s, "type"); len(types) > 0 {
@@ -174,8 +177,8 @@ func (in *inliner) acceptNested(s map[string]any, depth int) {
 	}
 	for _, key := range [...]string{"properties", "patternProperties"} {
 		named, _ := s[key].(map[string]any)
-		for name, p := range named {
-			inner, ok := p.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(named)) { // so that the same ones are inlined each time
+			inner, ok := named[name].(map[string]any)
 			if !ok { // true means anything
 				inner = map[string]any{}
 				named[name] = inner
