@@ -22,7 +22,7 @@ func (s *Store) Redacted(c *card.Card) (clean *card.Card, markers []string, err 
 func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 	var none []string
 	// All texts pass through the redactor once before: a secret that one of them shows plainly is then
-	// replaced in the others as well, whatever its form there.
+	// replaced in the others as well, in any form.
 	for _, c := range cards {
 		s.redact().Text(string(c.Markdown()), &none)
 	}

@@ -133,7 +133,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 			root.Close()
 		}
 	}()
-	// The plan is made from the very scan that was saved: whatever it would change is in the snapshot.
+	// The plan is made from the very scan that was saved: all that it would change is in the snapshot.
 	p, err := w.planFrom(ctx, root.Fd, sc, target, o.PlanOptions)
 	if err != nil {
 		return res, nil, err

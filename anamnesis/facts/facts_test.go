@@ -294,7 +294,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestLongFact: a fact that does not fit into the room is left out, and a shorter one after it is told, of the same
+// TestLongFact: a fact that does not fit into the room is left out, and a shorter one after it is shown, of the same
 // kind or of a later one.
 func TestLongFact(t *testing.T) {
 	text, told := Tell([]Fact{{Kind: Works, Match: strings.Repeat("x", bytesPerToken*maxTokens), Seen: 9, Of: 9},

@@ -252,7 +252,7 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestRootStays: a session that goes on in another directory is recorded where it began, also if the file that names
+// TestRootStays: a session that continues in another directory is recorded where it began, also if the file that names
 // the directory was cut or lost.
 func TestRootStays(t *testing.T) {
 	a := newAgent(t)

@@ -72,7 +72,7 @@ func (m *Memory) findCards(ctx context.Context, query, why string) (*op.CardsRec
 		rec.Error = err.Error()
 		return rec, nil
 	}
-	// A search that goes on without its embedder is reported once, until that changes.
+	// A search that continues without its embedder is reported once, until that changes.
 	if err := m.cards.VectorError(); err == nil {
 		m.degraded = ""
 	} else if said := err.Error(); said != m.degraded {

@@ -349,7 +349,7 @@ func (r *Report) Finish(onPath func(step int) bool, running bool) {
 	}
 }
 
-// resumed notes that another process goes on with the task, after the operation before.
+// resumed notes that another process continues the task, after the operation before.
 func (r *Report) resumed(o op.Op, b *op.TaskResumed, before op.Body) {
 	how := "in the middle of the turn"
 	switch before.(type) {

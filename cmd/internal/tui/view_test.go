@@ -197,7 +197,7 @@ func TestPlanEdited(t *testing.T) {
 	if m.planEdited(planEditedMsg{}); m.pick != nil {
 		t.Errorf("without a plan: %+v", m.pick)
 	}
-	for _, once := range []bool{false, true} { // the last row goes on planning, and leaves a screen for one request
+	for _, once := range []bool{false, true} { // the last row continues to plan, and leaves a screen for one request
 		m.plan, m.o.Once = "1. write a", once
 		m.planEdited(planEditedMsg{})
 		if m.pick.then(m, m.pick.rows[len(m.pick.rows)-1]); m.leaving != once {

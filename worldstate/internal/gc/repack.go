@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// gcLevel is the compression level: a collection may take its time, and its result is kept.
+	// gcLevel is the compression level: a collection may take its time, since its result is read for long.
 	gcLevel = 9
 	// deltaChain bounds the length of a chain of deltas; git's own limit is 50.
 	deltaChain = 50
